@@ -1,0 +1,100 @@
+// Addresses as values: IPv4 and IPv6 in one 16-byte form (IPv4 as ::ffff:a.b.c.d, RFC 4291 section 2.5.5.2), so that
+// every table and key has room for both. Comparable, hashable by their bytes, printable, parsed without the resolver.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "netchannel/bytes.hpp"
+
+namespace netchannel {
+
+struct MacAddress {
+  std::array<std::uint8_t, 6> bytes{};
+  friend constexpr auto operator<=>(const MacAddress&, const MacAddress&) = default;
+  constexpr bool is_multicast() const { return (bytes[0] & 1) != 0; }  // broadcast included
+  constexpr bool is_broadcast() const { return *this == MacAddress{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}; }
+  constexpr bool is_zero() const { return *this == MacAddress{}; }
+};
+
+class IpAddress {
+ public:
+  constexpr IpAddress() = default;  // "::", which is_unspecified() and is not v4
+  static constexpr IpAddress v4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) {
+    IpAddress out;
+    out.bytes_[10] = out.bytes_[11] = 0xff;
+    out.bytes_[12] = a, out.bytes_[13] = b, out.bytes_[14] = c, out.bytes_[15] = d;
+    return out;
+  }
+  static constexpr IpAddress v4(std::uint32_t host_order) {
+    return v4(static_cast<std::uint8_t>(host_order >> 24), static_cast<std::uint8_t>(host_order >> 16),
+              static_cast<std::uint8_t>(host_order >> 8), static_cast<std::uint8_t>(host_order));
+  }
+  static constexpr IpAddress v6(const std::array<std::uint8_t, 16>& bytes) {
+    IpAddress out;
+    out.bytes_ = bytes;
+    return out;
+  }
+  static constexpr IpAddress any_v4() { return v4(0); }
+  static constexpr IpAddress any_v6() { return {}; }
+  // 4 or 16 bytes in network order; the caller has checked the size.
+  static IpAddress from_network(Bytes network_order);
+  // Dotted quad or RFC 4291 text, no zone, no port.
+  static std::optional<IpAddress> parse(std::string_view text);
+
+  constexpr bool is_v4() const {
+    for (std::size_t i = 0; i < 10; ++i) {
+      if (bytes_[i] != 0) return false;
+    }
+    return bytes_[10] == 0xff && bytes_[11] == 0xff;
+  }
+  constexpr bool is_v6() const { return !is_v4(); }
+  // Host order; meaningful only if is_v4().
+  constexpr std::uint32_t v4_value() const {
+    return std::uint32_t{bytes_[12]} << 24 | std::uint32_t{bytes_[13]} << 16 | std::uint32_t{bytes_[14]} << 8 |
+           bytes_[15];
+  }
+  constexpr const std::array<std::uint8_t, 16>& bytes() const { return bytes_; }
+  // 4 bytes if is_v4(), else 16, as they stand in a header.
+  Bytes network_bytes() const;
+
+  bool is_unspecified() const;     // 0.0.0.0 or ::
+  bool is_loopback() const;        // 127/8 or ::1
+  bool is_multicast() const;       // 224/4 or ff00::/8
+  bool is_limited_broadcast() const;  // 255.255.255.255
+  bool is_link_local() const;      // 169.254/16 or fe80::/10
+
+  std::string to_string() const;
+  friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;
+
+ private:
+  std::array<std::uint8_t, 16> bytes_{};
+};
+
+// An address with the length of its network part: 0 to 32 for IPv4, 0 to 128 for IPv6.
+struct Prefix {
+  IpAddress address;
+  std::uint8_t length = 0;
+  bool contains(const IpAddress& other) const;  // false across families
+  static std::optional<Prefix> parse(std::string_view text);  // "10.0.0.1/24"
+  std::string to_string() const;
+  friend constexpr auto operator<=>(const Prefix&, const Prefix&) = default;
+};
+
+struct Endpoint {
+  IpAddress address;
+  std::uint16_t port = 0;  // host order
+  // "1.2.3.4:80" or "[::1]:80".
+  static std::optional<Endpoint> parse(std::string_view text);
+  std::string to_string() const;
+  friend constexpr auto operator<=>(const Endpoint&, const Endpoint&) = default;
+};
+
+std::string to_string(const MacAddress& mac);
+std::optional<MacAddress> parse_mac(std::string_view text);
+
+}  // namespace netchannel
