@@ -1,0 +1,116 @@
+#include "netchannel/frame.hpp"
+
+#include <bit>
+
+#include "base/mapping.hpp"
+#include "base/unique_fd.hpp"
+
+namespace netchannel {
+
+struct FrameRegion::Backing {
+  Mapping mapping;
+  UniqueFd fd;
+};
+
+FrameRegion::FrameRegion() : backing_(std::make_unique<Backing>()) {}
+FrameRegion::~FrameRegion() = default;
+int FrameRegion::fd() const { return backing_->fd.get(); }
+
+Result<std::unique_ptr<FrameRegion>> FrameRegion::open(const RegionOptions& options) {
+  if (!std::has_single_bit(options.slot_size) || options.slot_size < 256 || options.slot_count == 0) {
+    return fail(ErrorCode::invalid_argument, "frame slots must be a power of two of at least 256 bytes, and at least one");
+  }
+  std::unique_ptr<FrameRegion> region(new FrameRegion);
+  const std::size_t size = std::size_t{options.slot_size} * options.slot_count;
+  if (options.shareable) {
+    auto fd = open_memfd("netchannel-frames", size);
+    if (!fd) return tl::unexpected(fd.error());
+    region->backing_->fd.reset(*fd);
+  }
+  auto mapping = options.shareable ? Mapping::of_fd(region->fd(), size) : Mapping::anonymous(size);
+  if (!mapping) return tl::unexpected(mapping.error());
+  region->backing_->mapping = std::move(*mapping);
+  region->memory_ = region->backing_->mapping.bytes();
+  region->slot_shift_ = static_cast<std::uint32_t>(std::countr_zero(options.slot_size));
+  region->slot_count_ = options.slot_count;
+  return region;
+}
+
+MutableBytes Frame::prepend(std::size_t n) {
+  if (n > headroom()) return {};
+  desc_.offset = static_cast<std::uint16_t>(desc_.offset - n);
+  desc_.length += static_cast<std::uint32_t>(n);
+  return mutable_bytes().first(n);
+}
+
+MutableBytes Frame::append(std::size_t n) {
+  if (n > tailroom()) return {};
+  desc_.length += static_cast<std::uint32_t>(n);
+  return mutable_bytes().last(n);
+}
+
+void Frame::drop_front(std::size_t n) {
+  desc_.offset = static_cast<std::uint16_t>(desc_.offset + n);
+  desc_.length -= static_cast<std::uint32_t>(n);
+}
+
+void Frame::drop_back(std::size_t n) { desc_.length -= static_cast<std::uint32_t>(n); }
+
+Frame Frame::share() const {
+  ++pool_->references_[desc_.slot - pool_->first_];
+  return Frame(pool_, desc_);
+}
+
+FrameDesc Frame::release() && {
+  pool_ = nullptr;
+  return desc_;
+}
+
+FramePool::FramePool(FrameRegion& region, std::uint32_t first, std::uint32_t count, Start start)
+    : region_(region), first_(first), count_(count), references_(count, start == Start::all_lent ? kAtDevice : 0) {
+  free_.reserve(count);
+  if (start == Start::all_lent) return;
+  // The lowest slot last, so that it is taken first: a quiet host keeps to few, warm slots.
+  for (std::uint32_t i = count; i-- > 0;) free_.push_back(first + i);
+}
+
+std::optional<Frame> FramePool::allocate(std::uint16_t headroom) {
+  if (free_.empty()) return std::nullopt;
+  const std::uint32_t slot = free_.back();
+  free_.pop_back();
+  references_[slot - first_] = 1;
+  FrameDesc desc;
+  desc.slot = slot;
+  desc.offset = headroom;
+  return Frame(this, desc);
+}
+
+std::optional<Frame> FramePool::adopt(const FrameDesc& desc) {
+  if (!owns(desc.slot) || !region_.holds(desc) || references_[desc.slot - first_] != kAtDevice) return std::nullopt;
+  references_[desc.slot - first_] = 1;
+  return Frame(this, desc);
+}
+
+FrameDesc FramePool::lend(const Frame& frame) {
+  ++references_[frame.desc().slot - first_];
+  return frame.desc();
+}
+
+bool FramePool::reclaim(std::uint32_t slot) {
+  if (!owns(slot) || references_[slot - first_] == 0 || references_[slot - first_] == kAtDevice) return false;
+  release_slot(slot);
+  return true;
+}
+
+std::size_t FramePool::take_free(std::span<std::uint32_t> out) {
+  std::size_t taken = 0;
+  while (taken < out.size() && !free_.empty()) {
+    const std::uint32_t slot = free_.back();
+    free_.pop_back();
+    references_[slot - first_] = kAtDevice;
+    out[taken++] = slot;
+  }
+  return taken;
+}
+
+}  // namespace netchannel
