@@ -1,5 +1,6 @@
-// Addresses as values: IPv4 and IPv6 in one 16-byte form (IPv4 as ::ffff:a.b.c.d, RFC 4291 section 2.5.5.2), so that
-// every table and key has room for both. Comparable, hashable by their bytes, printable, parsed without the resolver.
+// Addresses as values: IPv4 and IPv6 in one 16-byte form (IPv4 as ::ffff:a.b.c.d, RFC 4291 section 2.5.5.2),
+// so that every table and key has room for both. Comparable, hashable by their bytes, printable, parsed
+// without the resolver.
 #pragma once
 
 #include <array>
@@ -55,18 +56,18 @@ class IpAddress {
   constexpr bool is_v6() const { return !is_v4(); }
   // Host order; meaningful only if is_v4().
   constexpr std::uint32_t v4_value() const {
-    return std::uint32_t{bytes_[12]} << 24 | std::uint32_t{bytes_[13]} << 16 | std::uint32_t{bytes_[14]} << 8 |
-           bytes_[15];
+    return std::uint32_t{bytes_[12]} << 24 | std::uint32_t{bytes_[13]} << 16 |
+           std::uint32_t{bytes_[14]} << 8 | bytes_[15];
   }
   constexpr const std::array<std::uint8_t, 16>& bytes() const { return bytes_; }
   // 4 bytes if is_v4(), else 16, as they stand in a header.
   Bytes network_bytes() const;
 
-  bool is_unspecified() const;     // 0.0.0.0 or ::
-  bool is_loopback() const;        // 127/8 or ::1
-  bool is_multicast() const;       // 224/4 or ff00::/8
+  bool is_unspecified() const;        // 0.0.0.0 or ::
+  bool is_loopback() const;           // 127/8 or ::1
+  bool is_multicast() const;          // 224/4 or ff00::/8
   bool is_limited_broadcast() const;  // 255.255.255.255
-  bool is_link_local() const;      // 169.254/16 or fe80::/10
+  bool is_link_local() const;         // 169.254/16 or fe80::/10
 
   std::string to_string() const;
   friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;
@@ -79,7 +80,7 @@ class IpAddress {
 struct Prefix {
   IpAddress address;
   std::uint8_t length = 0;
-  bool contains(const IpAddress& other) const;  // false across families
+  bool contains(const IpAddress& other) const;                // false across families
   static std::optional<Prefix> parse(std::string_view text);  // "10.0.0.1/24"
   std::string to_string() const;
   friend constexpr auto operator<=>(const Prefix&, const Prefix&) = default;

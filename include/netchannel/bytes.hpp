@@ -1,5 +1,5 @@
-// Views of packet memory, and the only two ways to read or write a number in it: big-endian, at an offset the caller
-// has already compared with the size. No casts over packet bytes anywhere else.
+// Views of packet memory, and the only two ways to read or write a number in it: big-endian, at an offset the
+// caller has already compared with the size. No casts over packet bytes anywhere else.
 #pragma once
 
 #include <cstddef>

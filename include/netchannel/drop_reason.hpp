@@ -1,5 +1,5 @@
-// Why a packet was not delivered. Every drop has one of these names, and every name has a counter of the same name
-// (stats/counters.def takes this list in first), a meaning and what to do about it.
+// Why a packet was not delivered. Every drop has one of these names, and every name has a counter of the same
+// name (stats/counters.def takes this list in first), a meaning and what to do about it.
 #pragma once
 
 #include <cstdint>

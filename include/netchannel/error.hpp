@@ -1,6 +1,6 @@
-// What can fail, and how it is told. The library throws nothing: a call that can fail returns Result<T>, and an
-// Error is three words without an allocation, so that it can be returned on any path and kept in any structure.
-// On the packet path itself there are no Errors, only DropReasons and counters.
+// What can fail, and how it is told. The library throws nothing: a call that can fail returns Result<T>, and
+// an Error is three words without an allocation, so that it can be returned on any path and kept in any
+// structure. On the packet path itself there are no Errors, only DropReasons and counters.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ enum class ErrorCode : std::uint16_t {
   system,                 // see sys_errno
 };
 
-// `what` is a string with static storage: what failed, why, and what to do. `sys_errno` is 0 or the errno value
-// that the kernel gave (or would have given).
+// `what` is a string with static storage: what failed, why, and what to do. `sys_errno` is 0 or the errno
+// value that the kernel gave (or would have given).
 struct Error {
   ErrorCode code = ErrorCode::system;
   int sys_errno = 0;

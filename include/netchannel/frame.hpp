@@ -1,14 +1,15 @@
-// Packet memory. A FrameRegion is memory cut into slots of one size. A FrameDesc names a packet in it and is what
-// crosses threads, processes and devices: trivially copyable, worthless to whoever does not map the region. A Frame
-// is what one thread holds of a slot: a counted reference, move-only, never sent anywhere.
+// Packet memory. A FrameRegion is memory cut into slots of one size. A FrameDesc names a packet in it and is
+// what crosses threads, processes and devices: trivially copyable, worthless to whoever does not map the
+// region. A Frame is what one thread holds of a slot: a counted reference, move-only, never sent anywhere.
 //
 //   slot:  |<- headroom ->|<-------- length -------->|<- tailroom ->|
 //          0              offset                                    slot_size
 //
-// A FramePool is the home of a range of slots within one thread: transmit slots are allocated from it, received
-// slots are adopted into it and, when the last reference goes, gathered for the way back to the driver. A sent slot
-// is free when the device has returned it *and* the protocol has released it: lend() adds the device's reference,
-// reclaim() takes it back. Counts are plain integers, since all of this happens in the consumer's thread.
+// A FramePool is the home of a range of slots within one thread: transmit slots are allocated from it,
+// received slots are adopted into it and, when the last reference goes, gathered for the way back to the
+// driver. A sent slot is free when the device has returned it *and* the protocol has released it: lend() adds
+// the device's reference, reclaim() takes it back. Counts are plain integers, since all of this happens in
+// the consumer's thread.
 #pragma once
 
 #include <cstdint>
@@ -26,19 +27,20 @@ namespace netchannel {
 // Bits of FrameDesc::flags.
 enum FrameFlag : std::uint16_t {
   kChecksumVerified = 1 << 0,  // received: the device has checked the transport checksum
-  kChecksumPartial = 1 << 1,   // the transport checksum field holds the pseudo-header sum only; l4_offset is set.
-                               // received: never on a wire, trust it; sent: the device must complete it
-  kContinues = 1 << 2,         // the packet goes on in the next descriptor of the burst
-  kSlowPath = 1 << 3,          // came through the kernel's socket, not from the ring
+  kChecksumPartial = 1 << 1,   // the transport checksum field holds the pseudo-header sum only; l4_offset is
+                              // set. received: never on a wire, trust it; sent: the device must complete it
+  kContinues = 1 << 2,  // the packet goes on in the next descriptor of the burst
+  kSlowPath = 1 << 3,   // came through the kernel's socket, not from the ring
 };
 
 struct FrameDesc {
   std::uint32_t slot = 0;
-  std::uint32_t length = 0;        // bytes of packet in this slot
-  std::uint16_t offset = 0;        // of the first byte within the slot
-  std::uint16_t segment_size = 0;  // super-frame: transport payload bytes of each segment but the last; 0: one packet
-  std::uint16_t flags = 0;         // FrameFlag
-  std::uint16_t l4_offset = 0;     // of the transport header from the first byte; 0: not known
+  std::uint32_t length = 0;  // bytes of packet in this slot
+  std::uint16_t offset = 0;  // of the first byte within the slot
+  std::uint16_t segment_size =
+      0;  // super-frame: transport payload bytes of each segment but the last; 0: one packet
+  std::uint16_t flags = 0;      // FrameFlag
+  std::uint16_t l4_offset = 0;  // of the transport header from the first byte; 0: not known
   friend bool operator==(const FrameDesc&, const FrameDesc&) = default;
 };
 static_assert(sizeof(FrameDesc) == 16);
@@ -65,11 +67,14 @@ class FrameRegion {
   std::uint32_t slot_size() const { return std::uint32_t{1} << slot_shift_; }
   std::uint32_t slot_count() const { return slot_count_; }
   int fd() const;  // of the memfd, or -1
-  // True if the descriptor lies within one slot of this region. What comes from outside must pass this before use.
+  // True if the descriptor lies within one slot of this region. What comes from outside must pass this before
+  // use.
   bool holds(const FrameDesc& desc) const {
     return desc.slot < slot_count_ && desc.offset <= slot_size() && desc.length <= slot_size() - desc.offset;
   }
-  MutableBytes bytes_of(const FrameDesc& desc) const { return slot(desc.slot).subspan(desc.offset, desc.length); }
+  MutableBytes bytes_of(const FrameDesc& desc) const {
+    return slot(desc.slot).subspan(desc.offset, desc.length);
+  }
 
  private:
   FrameRegion();
@@ -113,10 +118,13 @@ class Frame {
   void drop_back(std::size_t n);
 
   const FrameDesc& desc() const { return desc_; }
-  void set_flags(std::uint16_t flags, std::uint16_t l4_offset) { desc_.flags = flags, desc_.l4_offset = l4_offset; }
+  void set_flags(std::uint16_t flags, std::uint16_t l4_offset) {
+    desc_.flags = flags, desc_.l4_offset = l4_offset;
+  }
   void set_segment_size(std::uint16_t size) { desc_.segment_size = size; }
 
-  // A second reference to the same bytes, with offset and length of its own. The slot goes home with the last one.
+  // A second reference to the same bytes, with offset and length of its own. The slot goes home with the last
+  // one.
   Frame share() const;
   // Gives this reference to the caller as a descriptor; FramePool::adopt() or reclaim() takes it back.
   FrameDesc release() &&;
@@ -139,8 +147,8 @@ class FramePool {
 
   // An empty frame whose first byte will stand at `headroom`; no value if no slot is free.
   std::optional<Frame> allocate(std::uint16_t headroom);
-  // Takes in a received descriptor that the region holds() and that is out at the device; no value (and the caller
-  // counts device_bad_descriptor) if the slot is not of this pool or is not out.
+  // Takes in a received descriptor that the region holds() and that is out at the device; no value (and the
+  // caller counts device_bad_descriptor) if the slot is not of this pool or is not out.
   std::optional<Frame> adopt(const FrameDesc& desc);
   // Another reference, held by whoever gets the descriptor, until reclaim().
   FrameDesc lend(const Frame& frame);
@@ -173,6 +181,8 @@ inline void Frame::drop() {
 }
 inline Bytes Frame::bytes() const { return pool_->region().bytes_of(desc_); }
 inline MutableBytes Frame::mutable_bytes() { return pool_->region().bytes_of(desc_); }
-inline std::size_t Frame::tailroom() const { return pool_->region().slot_size() - desc_.offset - desc_.length; }
+inline std::size_t Frame::tailroom() const {
+  return pool_->region().slot_size() - desc_.offset - desc_.length;
+}
 
 }  // namespace netchannel

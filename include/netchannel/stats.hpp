@@ -1,6 +1,7 @@
-// Counters. Each is declared once, in netchannel/counters.def, with its meaning and what to do about it; the first of them
-// are the drop reasons, so a DropReason is a Counter of the same value. A CounterPage has one writer, a thread; any
-// thread or process may read it, and sums pages if it wants totals. No counter is written by two threads.
+// Counters. Each is declared once, in netchannel/counters.def, with its meaning and what to do about it; the
+// first of them are the drop reasons, so a DropReason is a Counter of the same value. A CounterPage has one
+// writer, a thread; any thread or process may read it, and sums pages if it wants totals. No counter is
+// written by two threads.
 #pragma once
 
 #include <array>

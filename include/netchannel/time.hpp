@@ -1,5 +1,5 @@
-// Time as the protocols see it: an Instant has no now(). Whoever runs protocol code passes the instant in, so all of
-// it runs in virtual time in tests; only device/clock reads a real clock (CLOCK_MONOTONIC).
+// Time as the protocols see it: an Instant has no now(). Whoever runs protocol code passes the instant in, so
+// all of it runs in virtual time in tests; only device/clock reads a real clock (CLOCK_MONOTONIC).
 #pragma once
 
 #include <chrono>
