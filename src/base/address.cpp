@@ -12,7 +12,8 @@ namespace {
 std::optional<unsigned> parse_number(std::string_view text, unsigned most) {
   unsigned value = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || status != std::errc{} || end != text.data() + text.size() || value > most) return std::nullopt;
+  if (text.empty() || status != std::errc{} || end != text.data() + text.size() || value > most)
+    return std::nullopt;
   return value;
 }
 
@@ -68,7 +69,8 @@ bool Prefix::contains(const IpAddress& other) const {
   const Bytes mine = address.network_bytes(), theirs = other.network_bytes();
   const std::size_t whole = length / 8u, rest = length % 8u;
   if (whole > mine.size() || (whole == mine.size() && rest != 0)) return false;
-  if (!std::equal(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(whole), theirs.begin())) return false;
+  if (!std::equal(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(whole), theirs.begin()))
+    return false;
   if (rest == 0) return true;
   const unsigned mask = 0xff00u >> rest & 0xff;
   return (load_u8(mine, whole) & mask) == (load_u8(theirs, whole) & mask);

@@ -1,7 +1,7 @@
-// A hash table from small keys to small values whose hash is keyed (SipHash-2-4, libsodium), so that whoever chooses
-// addresses and ports cannot choose collisions. Open addressing with linear probing in one array of a power of two;
-// at most half full; erasing moves what follows back, so there are no tombstones and a look-up never degrades.
-// Grows only in insert(), never on the packet path. One thread's.
+// A hash table from small keys to small values whose hash is keyed (SipHash-2-4, libsodium), so that whoever
+// chooses addresses and ports cannot choose collisions. Open addressing with linear probing in one array of a
+// power of two; at most half full; erasing moves what follows back, so there are no tombstones and a look-up
+// never degrades. Grows only in insert(), never on the packet path. One thread's.
 #pragma once
 
 #include <sodium/crypto_shorthash.h>
@@ -99,7 +99,8 @@ class KeyedTable {
   std::size_t home_of(const Key& key) const {
     const auto bytes = packed(key);
     std::array<unsigned char, crypto_shorthash_BYTES> hash;
-    crypto_shorthash(hash.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), secret_.data());
+    crypto_shorthash(hash.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                     secret_.data());
     std::uint64_t value;
     std::memcpy(&value, hash.data(), sizeof value);
     return static_cast<std::size_t>(value) & mask();

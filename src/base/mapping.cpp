@@ -26,7 +26,8 @@ Mapping::~Mapping() {
 
 Result<Mapping> Mapping::map(int fd, std::size_t size, int flags) {
   void* address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, 0);
-  if (address == MAP_FAILED) return fail(ErrorCode::no_memory, "cannot map memory; free some or lower the frame count", errno);
+  if (address == MAP_FAILED)
+    return fail(ErrorCode::no_memory, "cannot map memory; free some or lower the frame count", errno);
   return Mapping(address, size);
 }
 

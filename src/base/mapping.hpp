@@ -18,8 +18,8 @@ class Mapping {
   Mapping& operator=(const Mapping&) = delete;
   ~Mapping();
 
-  // Anonymous and MAP_SHARED (so that a fork cannot split what the kernel and the program see of pinned memory);
-  // page-aligned, zeroed, untouched: it costs memory only where it is used.
+  // Anonymous and MAP_SHARED (so that a fork cannot split what the kernel and the program see of pinned
+  // memory); page-aligned, zeroed, untouched: it costs memory only where it is used.
   static Result<Mapping> anonymous(std::size_t size);
   // The first `size` bytes of a memfd, shared.
   static Result<Mapping> of_fd(int fd, std::size_t size);

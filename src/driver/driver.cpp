@@ -21,7 +21,8 @@ Driver::Driver(Device& device, FrameRegion& region, SlotRange rx_slots, CounterP
 Result<ChannelId> Driver::attach(DriverEnd end, SlotRange tx_slots) {
   auto place = std::find_if(ports_.begin(), ports_.end(), [](const auto& port) { return !port->attached; });
   if (place == ports_.end()) {
-    if (ports_.size() == kNoChannel) return fail(ErrorCode::no_memory, "too many channels on one driver; close some");
+    if (ports_.size() == kNoChannel)
+      return fail(ErrorCode::no_memory, "too many channels on one driver; close some");
     ports_.push_back(std::make_unique<Port>());
     place = ports_.end() - 1;
   }
@@ -29,7 +30,8 @@ Result<ChannelId> Driver::attach(DriverEnd end, SlotRange tx_slots) {
   (*place)->tx_slots = tx_slots;
   (*place)->attached = true;
   const auto id = static_cast<ChannelId>(place - ports_.begin());
-  const auto attached = std::count_if(ports_.begin(), ports_.end(), [](const auto& port) { return port->attached; });
+  const auto attached =
+      std::count_if(ports_.begin(), ports_.end(), [](const auto& port) { return port->attached; });
   only_channel_ = attached == 1 ? id : kNoChannel;
   last_channel_ = kNoChannel;
   return id;
@@ -92,7 +94,8 @@ bool Driver::take_completions() {
   for (std::size_t i = 0; i < n; ++i) {
     for (const auto& port : ports_) {
       // The ring is as large as the range, so there is room unless the consumer lied about what it released.
-      if (port->attached && port->tx_slots.contains(done[i].slot)) (void)port->end.reclaimed.push(done[i].slot);
+      if (port->attached && port->tx_slots.contains(done[i].slot))
+        (void)port->end.reclaimed.push(done[i].slot);
     }
   }
   return n != 0;

@@ -1,9 +1,10 @@
-// The driver stands between one device and the channels of its consumers and only sorts: it takes a burst from the
-// device, finds each packet's channel by its flow, and pushes once for each channel that got something. It does no
-// protocol work and keeps no state about a flow but whose it is.
+// The driver stands between one device and the channels of its consumers and only sorts: it takes a burst
+// from the device, finds each packet's channel by its flow, and pushes once for each channel that got
+// something. It does no protocol work and keeps no state about a flow but whose it is.
 //
-// Slots: receive slots are the driver's to lend. Each has an owner at any time (the device, or a channel), so that a
-// consumer that dies or lies cannot lose or double one. Transmit slots are the consumers', in a range each.
+// Slots: receive slots are the driver's to lend. Each has an owner at any time (the device, or a channel), so
+// that a consumer that dies or lies cannot lose or double one. Transmit slots are the consumers', in a range
+// each.
 //
 // Everything here belongs to one thread. What consumers write into their rings is untrusted.
 #pragma once
@@ -31,19 +32,20 @@ struct SlotRange {
 
 class Driver {
  public:
-  // All four must outlive the driver. `rx_slots` of the region are lent to the device at once, as many as it takes.
+  // All four must outlive the driver. `rx_slots` of the region are lent to the device at once, as many as it
+  // takes.
   Driver(Device& device, FrameRegion& region, SlotRange rx_slots, CounterPage& counters);
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // A consumer whose packets to send lie in `tx_slots`. The first one attached also gets what belongs to no flow:
-  // ARP, neighbour discovery, echo, fragments. Errors: no_memory (too many channels).
+  // A consumer whose packets to send lie in `tx_slots`. The first one attached also gets what belongs to no
+  // flow: ARP, neighbour discovery, echo, fragments. Errors: no_memory (too many channels).
   Result<ChannelId> attach(DriverEnd end, SlotRange tx_slots);
   // Unclaims its flows and takes back every receive slot it held.
   void detach(ChannelId channel);
 
-  // One turn: completions, a burst of receive, commands, slots home, a burst of transmit for each channel. True if
-  // anything moved.
+  // One turn: completions, a burst of receive, commands, slots home, a burst of transmit for each channel.
+  // True if anything moved.
   bool poll();
   // The transmit half alone, for a consumer that has just queued something. True if anything was sent.
   bool transmit();

@@ -1,4 +1,5 @@
-// Which channel a flow belongs to: exact flows before wildcards (netchannels, 2006). One thread's, the driver's.
+// Which channel a flow belongs to: exact flows before wildcards (netchannels, 2006). One thread's, the
+// driver's.
 #pragma once
 
 #include <cstdint>

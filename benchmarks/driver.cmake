@@ -1,0 +1,1 @@
+netchannel_benchmark(driver SOURCES bench_driver.cpp USES driver)
