@@ -1,5 +1,5 @@
-// ARP (RFC 826) for IPv4 over Ethernet, the only pairing that exists in practice; any other is malformed here. Who asks
-// and who answers, and what a table does with it, is proto's (RFC 1122 section 2.3.2).
+// ARP (RFC 826) for IPv4 over Ethernet, the only pairing that exists in practice; any other is malformed
+// here. Who asks and who answers, and what a table does with it, is proto's (RFC 1122 section 2.3.2).
 #pragma once
 
 #include "netchannel/address.hpp"

@@ -1,11 +1,11 @@
-// Ethernet II (RFC 894, RFC 2464) with up to two tags of IEEE 802.1Q or 802.1ad. A third tag is refused rather than
-// guessed at.
+// Ethernet II (RFC 894, RFC 2464) with up to two tags of IEEE 802.1Q or 802.1ad. A third tag is refused
+// rather than guessed at.
 //
 //   0           6           12    14
 //   | destination | source  | [tag 4] [tag 4] | type | payload, perhaps with padding at its end
 //
-// The frame's length says nothing about the packet's: IP's own length trims the padding. LLC (a type below 0x600) and
-// unknown types are values here; who asks for a flow refuses them.
+// The frame's length says nothing about the packet's: IP's own length trims the padding. LLC (a type below
+// 0x600) and unknown types are values here; who asks for a flow refuses them.
 #pragma once
 
 #include "netchannel/address.hpp"
@@ -14,7 +14,13 @@
 namespace netchannel::wire {
 
 // Any 16-bit value can stand here; these are the ones that have a meaning for us.
-enum class EtherType : std::uint16_t { ipv4 = 0x0800, arp = 0x0806, vlan = 0x8100, ipv6 = 0x86dd, qinq = 0x88a8 };
+enum class EtherType : std::uint16_t {
+  ipv4 = 0x0800,
+  arp = 0x0806,
+  vlan = 0x8100,
+  ipv6 = 0x86dd,
+  qinq = 0x88a8
+};
 
 inline constexpr std::size_t kEthernetHeaderSize = 14;
 inline constexpr std::size_t kVlanTagSize = 4;
@@ -68,7 +74,8 @@ class EthernetView {
   VlanTags tags_;
 };
 
-// Whether a frame is for a station of this address: unicast to it, multicast or broadcast, and from somebody else.
+// Whether a frame is for a station of this address: unicast to it, multicast or broadcast, and from somebody
+// else.
 constexpr Parsed<void> check_addresses(const EthernetView& frame, const MacAddress& ours) {
   const MacAddress destination = frame.destination(), source = frame.source();
   if (destination != ours && !destination.is_multicast()) return drop(DropReason::eth_not_ours);

@@ -1,6 +1,6 @@
-// IPv4 (RFC 791). The view ends where the total length says, so link padding is never seen; its options are whole, so
-// a walk over them cannot fail. Left to the caller: the header checksum (verify_checksum), what an option means (source
-// routes are refused in packet.hpp), reassembly, and whether the addresses are ours.
+// IPv4 (RFC 791). The view ends where the total length says, so link padding is never seen; its options are
+// whole, so a walk over them cannot fail. Left to the caller: the header checksum (verify_checksum), what an
+// option means (source routes are refused in packet.hpp), reassembly, and whether the addresses are ours.
 #pragma once
 
 #include "netchannel/address.hpp"
@@ -17,8 +17,8 @@ inline constexpr std::size_t kIpv4MaxOptionsSize = 40;
 enum class Ecn : std::uint8_t { not_ect = 0, ect1 = 1, ect0 = 2, ce = 3 };
 
 struct Ipv4OptionKind {
-  static constexpr std::uint8_t kRecordRoute = 7, kTimestamp = 68, kLooseSourceRoute = 131, kRouterAlert = 148,
-                                kStrictSourceRoute = 137;
+  static constexpr std::uint8_t kRecordRoute = 7, kTimestamp = 68, kLooseSourceRoute = 131,
+                                kRouterAlert = 148, kStrictSourceRoute = 137;
 };
 
 // False if an option is cut off or has a body too short for its kind.
@@ -100,7 +100,8 @@ class Ipv4View {
 
 inline bool verify_checksum(const Ipv4View& view) { return fold(checksum_fast(view.header())) == 0xffff; }
 
-// The reserved flag bit is not kept: nobody may set it, and what arrives with it set is read as if it were clear.
+// The reserved flag bit is not kept: nobody may set it, and what arrives with it set is read as if it were
+// clear.
 struct Ipv4Repr {
   IpAddress source = IpAddress::any_v4(), destination = IpAddress::any_v4();
   Protocol protocol = Protocol::udp;
@@ -109,8 +110,8 @@ struct Ipv4Repr {
   bool dont_fragment = false;
   bool more_fragments = false;
   std::uint16_t identification = 0;
-  std::uint16_t fragment_offset = 0;  // in bytes, a multiple of 8
-  std::uint16_t payload_length = 0;   // at most 65535 - size()
+  std::uint16_t fragment_offset = 0;                     // in bytes, a multiple of 8
+  std::uint16_t payload_length = 0;                      // at most 65535 - size()
   FixedList<std::uint8_t, kIpv4MaxOptionsSize> options;  // whole 32-bit words, as they stand in the header
 
   static constexpr Ipv4Repr from(const Ipv4View& view) {
@@ -125,7 +126,8 @@ struct Ipv4Repr {
                   .fragment_offset = static_cast<std::uint16_t>(view.fragment_offset()),
                   .payload_length = static_cast<std::uint16_t>(view.payload().size()),
                   .options = {}};
-    for (const std::byte option : view.option_bytes()) repr.options.push_back(std::to_integer<std::uint8_t>(option));
+    for (const std::byte option : view.option_bytes())
+      repr.options.push_back(std::to_integer<std::uint8_t>(option));
     return repr;
   }
   constexpr std::size_t size() const { return kIpv4MinHeaderSize + options.size(); }

@@ -1,17 +1,19 @@
-// IPv6 (RFC 8200) and its extension headers. parse() walks the chain once, at most eight headers, and the view then
-// knows what is behind it. The walk is strict where the RFC lets a receiver be: hop-by-hop options only first, each
-// other header once (destination options twice), routing header 0 refused (RFC 5095), padding of more than seven bytes
-// refused (RFC 4942 section 2.1.9.5). No jumbograms. AH, ESP, mobility and all others end the walk as a protocol.
+// IPv6 (RFC 8200) and its extension headers. parse() walks the chain once, at most eight headers, and the
+// view then knows what is behind it. The walk is strict where the RFC lets a receiver be: hop-by-hop options
+// only first, each other header once (destination options twice), routing header 0 refused (RFC 5095),
+// padding of more than seven bytes refused (RFC 4942 section 2.1.9.5). No jumbograms. AH, ESP, mobility and
+// all others end the walk as a protocol.
 //
 //   | header 40 | hop-by-hop | destination | routing | fragment | destination | transport ...
 //                                                               ^ a fragment's payload begins here
 //
-// A packet that is a fragment has fragment() and its payload begins behind the fragment header, where reassembly works;
-// of a first fragment the rest of the chain must be there too (RFC 7112). An atomic fragment (RFC 6946) is not one: its
-// header is skipped. An unknown option does not stop the walk: unknown_option() says what its action bits ask for.
+// A packet that is a fragment has fragment() and its payload begins behind the fragment header, where
+// reassembly works; of a first fragment the rest of the chain must be there too (RFC 7112). An atomic
+// fragment (RFC 6946) is not one: its header is skipped. An unknown option does not stop the walk:
+// unknown_option() says what its action bits ask for.
 //
-// Addresses of ::ffff:0:0/96 are IPv4's inside this program and may not be in an IPv6 header on any wire, or a packet
-// of one family could speak for the other: parse() refuses them.
+// Addresses of ::ffff:0:0/96 are IPv4's inside this program and may not be in an IPv6 header on any wire, or
+// a packet of one family could speak for the other: parse() refuses them.
 #pragma once
 
 #include <cstring>
@@ -19,6 +21,7 @@
 
 #include "netchannel/address.hpp"
 #include "netchannel/flow.hpp"
+#include "netchannel/wire/fragment.hpp"
 #include "netchannel/wire/ipv4.hpp"
 #include "netchannel/wire/parsed.hpp"
 
@@ -37,20 +40,13 @@ constexpr bool is_ipv6_extension(std::uint8_t next_header) {
          next_header == Ipv6NextHeader::kFragment || next_header == Ipv6NextHeader::kDestination;
 }
 
-// Of either version: where the payload stands in its datagram.
-struct FragmentInfo {
-  std::uint32_t id = 0;
-  std::uint32_t offset = 0;  // in bytes
-  bool more = false;
-  friend constexpr bool operator==(const FragmentInfo&, const FragmentInfo&) = default;
-};
-
 // RFC 8200 section 4.2: the top two bits of an option's type.
 enum class Ipv6OptionAction : std::uint8_t { skip = 0, discard = 1, report = 2, report_unless_multicast = 3 };
 
 struct Ipv6UnknownOption {
   Ipv6OptionAction action = Ipv6OptionAction::skip;
-  std::uint32_t pointer = 0;  // offset of the option's type, for a Parameter Problem: from the byte the walk began at
+  std::uint32_t pointer =
+      0;  // where its type byte is, for a Parameter Problem: from the first byte walked or parsed
 };
 
 // What is behind a chain of extension headers.
@@ -91,6 +87,7 @@ class Ipv6View {
       const auto chain = walk_ipv6_extensions(next, view.bytes_.subspan(kIpv6HeaderSize));
       if (!chain) return drop(chain.error());
       view.chain_ = *chain;
+      if (view.chain_.unknown_option) view.chain_.unknown_option->pointer += kIpv6HeaderSize;
     }
     return view;
   }
@@ -105,7 +102,8 @@ class Ipv6View {
   IpAddress source() const { return load_ipv6_address(bytes_, 8); }
   IpAddress destination() const { return load_ipv6_address(bytes_, 24); }
 
-  // The last next header: the transport protocol, or of a fragment that of the header behind the fragment header.
+  // The last next header: the transport protocol, or of a fragment that of the header behind the fragment
+  // header.
   Protocol protocol() const { return chain_.protocol; }
   const std::optional<FragmentInfo>& fragment() const { return chain_.fragment; }
   const std::optional<Ipv6UnknownOption>& unknown_option() const { return chain_.unknown_option; }
@@ -119,7 +117,8 @@ class Ipv6View {
   Ipv6Chain chain_;
 };
 
-// The fixed header alone. A packet with extension headers writes them behind it and counts them in payload_length.
+// The fixed header alone. A packet with extension headers writes them behind it and counts them in
+// payload_length.
 struct Ipv6Repr {
   IpAddress source, destination;
   std::uint8_t next_header = static_cast<std::uint8_t>(Protocol::udp);

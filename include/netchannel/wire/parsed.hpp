@@ -1,10 +1,11 @@
-// What every parser of this room returns, and the two small things the parsers share: a list of fixed capacity (no
-// allocation on the packet path) and a walk over kind-length-value options (IPv4 and TCP have the same form).
+// What every parser of this room returns, and the two small things the parsers share: a list of fixed
+// capacity (no allocation on the packet path) and a walk over kind-length-value options (IPv4 and TCP have
+// the same form).
 //
-// The rule of the room: a View can be made only by its static parse(), which compares every length from the wire
-// with the bytes present; after that no getter can fail or read outside. A Repr is the plain value of a header:
-// comparable, from(view) reads it, emit() writes it, and parse(emit(x)) == x. Checksums are separate calls, since the
-// device may have done them. Nothing here allocates, throws, or knows an operating system.
+// The rule of the room: a View can be made only by its static parse(), which compares every length from the
+// wire with the bytes present; after that no getter can fail or read outside. A Repr is the plain value of a
+// header: comparable, from(view) reads it, emit() writes it, and parse(emit(x)) == x. Checksums are separate
+// calls, since the device may have done them. Nothing here allocates, throws, or knows an operating system.
 #pragma once
 
 #include <array>
@@ -61,9 +62,9 @@ struct Option {
   Bytes data;
 };
 
-// Walks options of the form of RFC 791 and RFC 9293: kind 0 ends the list, kind 1 is one byte of padding, every other
-// kind has a length that counts itself and the kind. Each step moves at least one byte on, so the walk ends. A length
-// of 0 or 1, or past the end, stops it and sets malformed().
+// Walks options of the form of RFC 791 and RFC 9293: kind 0 ends the list, kind 1 is one byte of padding,
+// every other kind has a length that counts itself and the kind. Each step moves at least one byte on, so the
+// walk ends. A length of 0 or 1, or past the end, stops it and sets malformed().
 class OptionCursor {
  public:
   constexpr explicit OptionCursor(Bytes options) : rest_(options) {}
