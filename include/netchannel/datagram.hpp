@@ -43,8 +43,9 @@ enum class SendStatus : std::uint8_t {
   unreachable,       // no route, or the neighbour does not answer
   message_too_long,  // above 65507 bytes (IPv4) or 65527 (IPv6), or above the path's limit
   refused,           // an earlier datagram of this socket met ICMP port unreachable; told once, and not sent
-  not_on_wire,       // the way to this peer is not through this device (this machine itself): use the kernel's socket
-  failed,            // the kernel refused for another reason
+  not_on_wire,  // the way to this peer is not through this device (this machine itself): use the kernel's
+                // socket
+  failed,       // the kernel refused for another reason
 };
 
 }  // namespace netchannel

@@ -28,9 +28,9 @@ namespace netchannel {
 enum FrameFlag : std::uint16_t {
   kChecksumVerified = 1 << 0,  // received: the device has checked the transport checksum
   kChecksumPartial = 1 << 1,   // the transport checksum field holds the pseudo-header sum only; l4_offset is
-                              // set. received: never on a wire, trust it; sent: the device must complete it
-  kContinues = 1 << 2,  // the packet goes on in the next descriptor of the burst
-  kSlowPath = 1 << 3,   // came through the kernel's socket, not from the ring
+                               // set. received: never on a wire, trust it; sent: the device must complete it
+  kContinues = 1 << 2,         // the packet goes on in the next descriptor of the burst
+  kSlowPath = 1 << 3,          // came through the kernel's socket, not from the ring
 };
 
 struct FrameDesc {

@@ -1,11 +1,12 @@
-// The host is what an application opens: one thread's protocol world on one path. Its sockets share its device, its
-// frames and its poll loop. Everything here belongs to the thread that opened it.
+// The host is what an application opens: one thread's protocol world on one path. Its sockets share its
+// device, its frames and its poll loop. Everything here belongs to the thread that opened it.
 //
 //   auto host = netchannel::Host::open({.path = Path::automatic, .device = "eth0"});
 //   auto socket = host->udp({IpAddress::any_v4(), 7});
 //
-// On a channel path (xdp, tap) the packets come from the device's ring to this thread and are processed here; on the
-// kernel path the same handles stand over kernel sockets, so the same program measures one against the other.
+// On a channel path (xdp, tap) the packets come from the device's ring to this thread and are processed here;
+// on the kernel path the same handles stand over kernel sockets, so the same program measures one against the
+// other.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,8 @@ std::optional<Path> parse_path(std::string_view name);
 
 // How an empty poll waits. The mode stands beside every CPU figure.
 enum class WaitMode : std::uint8_t {
-  adaptive,  // poll, spin for spin_time, then sleep on the device's descriptor until traffic or the next timer
+  adaptive,  // poll, spin for spin_time, then sleep on the device's descriptor until traffic or the next
+             // timer
   spin,      // never sleep: least latency, a whole core
   block,     // sleep at once: least CPU
 };
@@ -53,14 +55,15 @@ struct XdpOptions {
 
 struct HostOptions {
   Path path = Path::automatic;
-  std::string device;                  // interface (xdp) or TAP name; empty: the interface of the default route, "nctap0"
-  std::vector<Prefix> addresses;       // tap only: our own addresses on the bare device
-  std::vector<IpAddress> gateways;     // tap only: default gateways, one a family at most
+  std::string device;  // interface (xdp) or TAP name; empty: the interface of the default route, "nctap0"
+  std::vector<Prefix> addresses;    // tap only: our own addresses on the bare device
+  std::vector<IpAddress> gateways;  // tap only: default gateways, one a family at most
   WaitMode wait = WaitMode::adaptive;
   Duration spin_time = std::chrono::microseconds(100);  // adaptive: how long to spin before sleeping
-  std::uint32_t rx_frames = 4096;      // receive slots; each is 2 KiB at MTU 1500, 16 KiB at 9000
-  std::uint32_t tx_frames = 4096;      // transmit slots
-  std::uint32_t mtu = 1500;            // tap only
+  // Slots of 2 KiB at MTU 1500, 16 KiB at 9000. 0: 8 MiB in each direction.
+  std::uint32_t rx_frames = 0;
+  std::uint32_t tx_frames = 0;
+  std::uint32_t mtu = 1500;  // tap only
   XdpOptions xdp;
 };
 
@@ -75,12 +78,13 @@ class Host {
   Host& operator=(Host&&) noexcept;
   ~Host();  // closes its sockets; unclaims; the kernel has everything again
 
-  // A socket bound to `local` (port 0: the kernel chooses). The port is reserved by a kernel socket, which is also
-  // the slow path. Errors: address_in_use, address_not_available, not_permitted (port below 1024), no_memory.
+  // A socket bound to `local` (port 0: the kernel chooses). The port is reserved by a kernel socket, which is
+  // also the slow path. Errors: address_in_use, address_not_available, not_permitted (port below 1024),
+  // no_memory.
   Result<UdpSocket> udp(const Endpoint& local, UdpOptions options = {});
 
-  // One turn of the loop: takes what has arrived, runs timers, sends what is due. Never blocks. True if there was work.
-  // Waiting calls (receive with a deadline, Poller::wait) do this by themselves.
+  // One turn of the loop: takes what has arrived, runs timers, sends what is due. Never blocks. True if there
+  // was work. Waiting calls (receive with a deadline, Poller::wait) do this by themselves.
   bool poll();
   // Waits by the host's wait mode until there may be work or the deadline; poll() afterwards.
   void wait(Instant deadline);
@@ -88,7 +92,7 @@ class Host {
 
   Poller& poller();
 
-  Path path() const;              // what was chosen
+  Path path() const;                // what was chosen
   const std::string& mode() const;  // "native copy", "recvmmsg + GSO", ...
   // Sentences for the user: what was chosen, why, and why not better.
   const std::vector<std::string>& explain() const;

@@ -1,6 +1,7 @@
-// Waits for sockets of a host and for foreign descriptors (pipes, timers, kernel sockets) in one call. Level-triggered:
-// what is ready stays ready until it is dealt with. Foreign descriptors are looked at in every wait, however busy the
-// host's own sockets are, and cannot starve or be starved. Belongs to the host's thread.
+// Waits for sockets of a host and for foreign descriptors (pipes, timers, kernel sockets) in one call.
+// Level-triggered: what is ready stays ready until it is dealt with. Foreign descriptors are looked at in
+// every wait, however busy the host's own sockets are, and cannot starve or be starved. Belongs to the host's
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,8 @@ class Poller {
   Result<void> add(int foreign_fd, std::uint64_t token, std::uint32_t interest = kReadable);
   Result<void> remove(UdpSocket& socket);
   Result<void> remove(int foreign_fd);
-  // Fills `out` with what is ready and returns how many; waits until something is, or the deadline (0 events).
-  // Errors: interrupted.
+  // Fills `out` with what is ready and returns how many; waits until something is, or the deadline (0
+  // events). Errors: interrupted.
   Result<std::size_t> wait(std::span<Event> out, Instant deadline = kForever);
 
  private:

@@ -1,0 +1,113 @@
+#include "api/channel_device.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "control/route_to.hpp"
+#include "device/af_xdp/af_xdp.hpp"
+#include "device/tap.hpp"
+
+namespace netchannel {
+namespace {
+
+// Without a wish, each direction gets this much memory: 4096 slots of 2 KiB.
+constexpr std::uint32_t kDefaultBytes = 8 << 20;
+
+std::uint32_t frames_or_default(std::uint32_t wanted, std::uint32_t slot_size) {
+  return wanted != 0 ? wanted : std::max(kDefaultBytes / slot_size, 256u);
+}
+
+Result<void> make_region(ChannelDevice& made, const HostOptions& options, std::uint32_t slot_size) {
+  made.rx_frames = frames_or_default(options.rx_frames, slot_size);
+  made.tx_frames = frames_or_default(options.tx_frames, slot_size);
+  auto region = FrameRegion::open({.slot_size = slot_size, .slot_count = made.rx_frames + made.tx_frames});
+  if (!region) return tl::unexpected(region.error());
+  made.region = std::move(*region);
+  made.counters = std::make_unique<CounterPage>();
+  return {};
+}
+
+// TEST-NET-1 (RFC 5737): no route but the default one leads there.
+const IpAddress kAnywhere = IpAddress::v4(192, 0, 2, 1);
+
+Result<std::string> choose_interface(const HostOptions& options) {
+  if (!options.device.empty()) return options.device;
+  auto route = control::interface_for(kAnywhere);
+  if (!route) {
+    return fail(ErrorCode::no_such_device,
+                "no interface named and no default route to choose one by; name it", route.error().sys_errno);
+  }
+  return route->interface_name;
+}
+
+device::XdpMode to_device(XdpOptions::Mode mode) {
+  switch (mode) {
+    case XdpOptions::Mode::native:
+      return device::XdpMode::native;
+    case XdpOptions::Mode::generic:
+      return device::XdpMode::generic;
+    case XdpOptions::Mode::automatic:
+      break;
+  }
+  return device::XdpMode::automatic;
+}
+
+device::XdpCopy to_device(XdpOptions::Copy copy) {
+  switch (copy) {
+    case XdpOptions::Copy::copy:
+      return device::XdpCopy::copy;
+    case XdpOptions::Copy::zero_copy:
+      return device::XdpCopy::zero_copy;
+    case XdpOptions::Copy::automatic:
+      break;
+  }
+  return device::XdpCopy::automatic;
+}
+
+Result<ChannelDevice> open_xdp(const HostOptions& options) {
+  auto interface = choose_interface(options);
+  if (!interface) return tl::unexpected(interface.error());
+  ChannelDevice made;
+  auto mirror = control::Mirror::open(*interface);
+  if (!mirror) return tl::unexpected(mirror.error());
+  made.mirror.emplace(std::move(*mirror));
+  const std::uint32_t slot_size = device::AfXdpDevice::slot_size_for(made.mirror->snapshot().link.mtu);
+  if (slot_size == 0) {
+    return fail(ErrorCode::invalid_argument, "the interface's MTU is larger than AF_XDP can serve; lower it");
+  }
+  if (auto ready = make_region(made, options, slot_size); !ready) return tl::unexpected(ready.error());
+  device::AfXdpOptions xdp;
+  xdp.interface = *interface;
+  xdp.mode = to_device(options.xdp.mode);
+  xdp.copy = to_device(options.xdp.copy);
+  xdp.busy_poll = options.xdp.busy_poll;
+  auto opened = device::AfXdpDevice::open(xdp, *made.region, *made.counters);
+  if (!opened) return tl::unexpected(opened.error());
+  made.device = std::move(*opened);
+  return made;
+}
+
+Result<ChannelDevice> open_tap(const HostOptions& options) {
+  if (options.addresses.empty()) {
+    return fail(ErrorCode::invalid_argument, "a tap host is a host of its own: give it at least one address");
+  }
+  ChannelDevice made;
+  made.path = Path::tap;
+  const std::uint32_t slot_size = std::bit_ceil(std::max(2048u, options.mtu + 128));
+  if (auto ready = make_region(made, options, slot_size); !ready) return tl::unexpected(ready.error());
+  device::TapOptions tap;
+  tap.name = options.device.empty() ? "nctap0" : options.device;
+  tap.mtu = options.mtu;
+  auto opened = device::TapDevice::open(tap, {*made.region, *made.counters});
+  if (!opened) return tl::unexpected(opened.error());
+  made.device = std::move(*opened);
+  return made;
+}
+
+}  // namespace
+
+Result<ChannelDevice> open_channel_device(const HostOptions& options) {
+  return options.path == Path::tap ? open_tap(options) : open_xdp(options);
+}
+
+}  // namespace netchannel

@@ -1,0 +1,77 @@
+// A host on a channel path: device, driver, channel and stack in one thread, and the kernel kept as control
+// plane where it shares the interface: its addresses, routes and neighbours flow into the stack, its bound
+// sockets reserve our ports and bring what the rings do not (fragments, broadcasts, datagrams from this
+// machine itself).
+//
+//   poll():  driver.poll -> stack.poll -> driver.transmit, and every 50 us a look at the kernel's descriptors
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "api/channel_device.hpp"
+#include "api/host_impl.hpp"
+#include "base/unique_fd.hpp"
+#include "channel/channel.hpp"
+#include "driver/driver.hpp"
+#include "stack/stack.hpp"
+
+namespace netchannel {
+
+class ChannelUdp;
+
+class ChannelHost final : public HostImpl {
+ public:
+  static Result<std::unique_ptr<HostImpl>> open(const HostOptions& options);
+  ~ChannelHost() override;
+
+  Result<std::unique_ptr<UdpSocketImpl>> open_udp(const Endpoint& local, const UdpOptions& given) override;
+  bool poll() override;
+  bool prepare_sleep() override;
+  Instant next_deadline() const override;
+  std::uint64_t counter(Counter counter) const override;
+  std::uint64_t syscalls() const override;
+
+  // For its sockets.
+  stack::Stack& stack() { return *stack_; }
+  bool steered() const { return made_.mirror.has_value(); }
+  // Gives all that is queued to the device, burst after burst, and asks the kernel for the neighbours that
+  // are wanted.
+  void transmit();
+  // The interface's packets of this flow come to us, until as many unclaims. Errors: address_in_use,
+  // no_memory, ...
+  Result<void> claim(const FlowKey& flow);
+  void unclaim(const FlowKey& flow);
+  // Datagrams of that kernel socket are injected into the stack.
+  Result<void> watch(ChannelUdp& socket, int fd);
+  void forget(ChannelUdp& socket);
+
+ private:
+  explicit ChannelHost(const HostOptions& options) : HostImpl(options) {}
+  Result<void> start();
+  Result<void> start_stack();
+  void say_what_was_chosen();
+  FlowReply command(FlowCommand::Kind kind, const FlowKey& flow);
+  void look_at_kernel();
+  void take_changes();
+  void feed_addresses();
+  void feed_routes();
+  void ask_for_neighbours();
+
+  ChannelDevice made_;
+  CounterPage driver_counters_;
+  std::unique_ptr<Channel> channel_;
+  std::unique_ptr<driver::Driver> driver_;
+  std::unique_ptr<stack::Stack> stack_;
+  UniqueFd kernel_epoll_;  // the mirror and the reservations: asked in a spin, slept on
+  std::vector<ChannelUdp*> sockets_;
+  std::map<FlowKey, int> claims_;  // how many sockets share each
+  Instant next_look_;
+  std::uint64_t sent_at_last_refresh_ = 0;
+  std::uint64_t kernel_calls_ = 0;
+  std::uint32_t next_tag_ = 0;
+};
+
+}  // namespace netchannel

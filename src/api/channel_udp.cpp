@@ -1,0 +1,220 @@
+#include "api/channel_udp.hpp"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "api/channel_host.hpp"
+#include "device/clock.hpp"
+
+namespace netchannel {
+namespace {
+
+// The largest batch for which statuses are kept here when the caller wants none.
+constexpr std::size_t kBatch = 64;
+
+bool takes_family(const Endpoint& bound, const IpAddress& address, bool v6_only) {
+  if (bound.address.is_v4()) return address.is_v4();
+  return address.is_v6() || !v6_only;
+}
+
+Error to_error(const stack::SocketError& error) {
+  switch (error.code) {
+    case ErrorCode::refused:
+      return {error.code, error.sys_errno, "the peer has no socket on that port"};
+    case ErrorCode::message_too_long:
+      return {error.code, error.sys_errno, "the datagram is longer than the path takes"};
+    default:
+      return {error.code, error.sys_errno, "the peer cannot be reached"};
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ChannelUdp>> ChannelUdp::open(ChannelHost& host, const Endpoint& local,
+                                                     const UdpOptions& options) {
+  std::unique_ptr<ChannelUdp> socket(new ChannelUdp(host, options));
+  const bool specific = !local.address.is_unspecified();
+  if (specific && !host.stack().is_ours(local.address)) {
+    return fail(ErrorCode::address_not_available,
+                "not an address of this host's interface; bind to one of those, or use the kernel path",
+                EADDRNOTAVAIL);
+  }
+  socket->bound_ = local;
+  if (host.steered()) {
+    auto reserved = control::Reservation::open(Protocol::udp, local,
+                                               {.reuse_address = options.reuse_address,
+                                                .reuse_port = options.reuse_port,
+                                                .v6_only = options.v6_only});
+    if (!reserved) return tl::unexpected(reserved.error());
+    socket->reservation_.emplace(std::move(*reserved));
+    socket->bound_.port = socket->reservation_->local().port;
+  }
+  stack::UdpBind bind;
+  bind.local = socket->bound_;
+  bind.v6_only = options.v6_only;
+  bind.reuse_address = options.reuse_address;
+  bind.reuse_port = options.reuse_port;
+  bind.receive_buffer = options.receive_buffer;
+  bind.broadcast = options.broadcast;
+  auto handle = host.stack().open_udp(bind);
+  if (!handle) return tl::unexpected(handle.error());
+  socket->handle_ = *handle;
+  socket->bound_.port = host.stack().udp_info(*handle)->local.port;
+  const int fd = socket->reservation_ ? socket->reservation_->fd() : -1;
+  if (auto watched = host.watch(*socket, fd); !watched) return tl::unexpected(watched.error());
+  if (auto claimed = socket->update_claims(); !claimed) return tl::unexpected(claimed.error());
+  return socket;
+}
+
+ChannelUdp::~ChannelUdp() {
+  for (const FlowKey& flow : claims_) host_.unclaim(flow);
+  if (handle_) host_.stack().close_udp(handle_);
+  host_.forget(*this);
+}
+
+HostImpl& ChannelUdp::host() noexcept { return host_; }
+Endpoint ChannelUdp::local() const {
+  const auto info = host_.stack().udp_info(handle_);
+  return info ? info->local : bound_;
+}
+Endpoint ChannelUdp::peer() const { return peer_; }
+
+std::set<FlowKey> ChannelUdp::wanted_claims() const {
+  std::set<FlowKey> wanted;
+  if (!host_.steered()) return wanted;
+  const auto want = [&](const IpAddress& address) {
+    if (peer_ != Endpoint{} && peer_.address.is_v4() != address.is_v4()) return;
+    wanted.insert({Protocol::udp, {address, bound_.port}, peer_});
+  };
+  if (!bound_.address.is_unspecified()) {
+    want(bound_.address);
+    return wanted;
+  }
+  for (const Prefix& ours : host_.stack().addresses()) {
+    if (takes_family(bound_, ours.address, options_.v6_only)) want(ours.address);
+  }
+  return wanted;
+}
+
+Result<void> ChannelUdp::update_claims() {
+  const std::set<FlowKey> wanted = wanted_claims();
+  // The new ones first, so that no packet of a flow that stays ours goes to the kernel in between.
+  for (const FlowKey& flow : wanted) {
+    if (claims_.contains(flow)) continue;
+    if (auto claimed = host_.claim(flow); !claimed) return claimed;
+    claims_.insert(flow);
+  }
+  std::erase_if(claims_, [&](const FlowKey& flow) {
+    if (wanted.contains(flow)) return false;
+    host_.unclaim(flow);
+    return true;
+  });
+  return {};
+}
+
+Result<void> ChannelUdp::connect(const Endpoint& peer) {
+  if (peer == Endpoint{} || peer.address.is_unspecified()) {
+    host_.stack().disconnect_udp(handle_);
+    peer_ = {};
+  } else {
+    if (auto connected = host_.stack().connect_udp(handle_, peer); !connected) return connected;
+    peer_ = peer;
+  }
+  // The kernel then answers other senders to this port as it would for any connected socket.
+  if (reservation_) {
+    if (auto connected = reservation_->connect(peer_); !connected) return connected;
+  }
+  return update_claims();
+}
+
+Result<std::size_t> ChannelUdp::receive(std::span<Datagram> out, Wait wait) noexcept {
+  const std::size_t least = std::min(wait.least, out.size());
+  stack::Stack& stack = host_.stack();
+  std::size_t n = 0;
+  for (bool polled = false;; polled = true) {
+    n += stack.receive(handle_, out.subspan(n));
+    if (n != 0 && n >= least) {
+      host_.busy();
+      return n;
+    }
+    if (n == 0) {
+      if (const auto error = stack.take_error(handle_)) return tl::unexpected(to_error(*error));
+    }
+    if (polled && least == 0) return n;
+    if (host_.poll()) {
+      host_.busy();
+      continue;
+    }
+    if (least == 0) continue;
+    if (wait.deadline != kForever && device::monotonic_now() >= wait.deadline) return n;
+    if (!host_.idle(wait.deadline)) return fail(ErrorCode::interrupted, "a signal came while waiting", EINTR);
+  }
+}
+
+Result<std::size_t> ChannelUdp::send(std::span<const OutDatagram> in, std::span<SendStatus> statuses,
+                                     More more) noexcept {
+  stack::Stack& stack = host_.stack();
+  std::size_t total = 0;
+  bool drained = false;
+  while (total < in.size()) {
+    const std::size_t count = std::min(in.size() - total, kBatch);
+    std::array<SendStatus, kBatch> local_statuses;
+    const std::span<SendStatus> told =
+        statuses.empty() ? std::span(local_statuses).first(count) : statuses.subspan(total, count);
+    const auto batch = in.subspan(total, count);
+    const std::size_t taken = stack.send(handle_, batch, told);
+    if (reservation_) send_by_kernel(batch.first(taken), told.first(taken));
+    total += taken;
+    if (taken == count) continue;
+    // No room: what is queued leaves, what was sent comes home, and then once more.
+    if (drained) break;
+    drained = true;
+    host_.poll();
+  }
+  if (more == More::no) host_.transmit();
+  std::fill(statuses.begin() + static_cast<std::ptrdiff_t>(std::min(total, statuses.size())),
+            statuses.begin() + static_cast<std::ptrdiff_t>(std::min(in.size(), statuses.size())),
+            SendStatus::would_block);
+  return total;
+}
+
+// What has no route on our interface may have one elsewhere, and the kernel knows it.
+void ChannelUdp::send_by_kernel(std::span<const OutDatagram> in, std::span<SendStatus> statuses) {
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (statuses[i] != SendStatus::unreachable) continue;
+    std::size_t source = i;
+    while (in[source].same && in[source].payload.empty() && source > 0) --source;
+    const Endpoint& peer = in[i].peer == Endpoint{} ? peer_ : in[i].peer;
+    if (reservation_->send_to(in[source].payload, peer)) statuses[i] = SendStatus::queued;
+  }
+}
+
+std::uint64_t ChannelUdp::take_slow_path() {
+  // Each look takes a bounded number; what is left keeps the descriptor readable.
+  constexpr std::uint64_t kMost = 16;
+  std::uint64_t calls = 0;
+  for (; calls < kMost; ++calls) {
+    const auto got = reservation_->receive();
+    if (!got || !*got) break;
+    Endpoint to = (*got)->local;
+    to.port = bound_.port;
+    (void)host_.stack().inject_slow_path((*got)->payload, (*got)->peer, to);
+  }
+  return calls + 1;
+}
+
+std::size_t ChannelUdp::pending() const noexcept {
+  const auto info = host_.stack().udp_info(handle_);
+  return info ? info->waiting : 0;
+}
+
+std::uint32_t ChannelUdp::readiness() noexcept {
+  return (host_.stack().readable(handle_) ? kReadable : 0u) | kWritable;
+}
+
+}  // namespace netchannel

@@ -1,0 +1,203 @@
+#include "netchannel/host.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "api/host_impl.hpp"
+#include "device/clock.hpp"
+
+namespace netchannel {
+namespace {
+
+struct PathName {
+  Path path;
+  std::string_view name;
+};
+constexpr std::array kPaths = {
+    PathName{Path::automatic, "auto"},
+    PathName{Path::kernel, "kernel"},
+    PathName{Path::kernel_batched, "kernel-batched"},
+    PathName{Path::xdp, "xdp"},
+    PathName{Path::tap, "tap"},
+};
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+std::string_view to_string(Path path) {
+  return std::find_if(kPaths.begin(), kPaths.end(), [&](const auto& p) { return p.path == path; })->name;
+}
+
+std::optional<Path> parse_path(std::string_view name) {
+  const auto found =
+      std::find_if(kPaths.begin(), kPaths.end(), [&](const auto& p) { return p.name == name; });
+  if (found == kPaths.end()) return std::nullopt;
+  return found->path;
+}
+
+std::string_view to_string(WaitMode mode) {
+  switch (mode) {
+    case WaitMode::adaptive:
+      return "adaptive";
+    case WaitMode::spin:
+      return "spin";
+    case WaitMode::block:
+      return "block";
+  }
+  return "unknown";
+}
+
+std::optional<WaitMode> parse_wait_mode(std::string_view name) {
+  for (const auto mode : {WaitMode::adaptive, WaitMode::spin, WaitMode::block}) {
+    if (to_string(mode) == name) return mode;
+  }
+  return std::nullopt;
+}
+
+bool HostImpl::idle(Instant deadline, int also) {
+  counters.add(Counter::host_empty_polls);
+  if (options.wait == WaitMode::spin) {
+    relax();
+    return true;
+  }
+  const Instant now = device::monotonic_now();
+  if (options.wait == WaitMode::adaptive) {
+    if (idle_since == Instant{}) idle_since = now;
+    if (now - idle_since < options.spin_time) {
+      relax();
+      return true;
+    }
+  }
+  return !prepare_sleep() || sleep(now, deadline, also);
+}
+
+bool HostImpl::sleep(Instant now, Instant deadline, int also) {
+  std::array<pollfd, 16> fds;
+  std::size_t n = 0;
+  for (const int fd : sleep_fds) fds[n++] = pollfd{fd, POLLIN, 0};
+  if (also >= 0) fds[n++] = pollfd{also, POLLIN, 0};
+  const Instant until = earlier(deadline, next_deadline());
+  if (until <= now) return true;
+  const Duration left = until - now;
+  const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+  counters.add(Counter::host_sleeps);
+  ++sleeps;
+  const int woken = ::ppoll(fds.data(), n, until == kForever ? nullptr : &timeout, nullptr);
+  if (woken > 0) counters.add(Counter::host_wakeups);
+  idle_since = {};
+  return woken >= 0 || errno != EINTR;
+}
+
+Result<Host> Host::open(HostOptions options) {
+  const bool kernel = options.path == Path::kernel || options.path == Path::kernel_batched;
+  auto impl = kernel ? open_kernel_host(options) : open_channel_host(options);
+  if (impl || options.path != Path::automatic) {
+    if (!impl) return tl::unexpected(impl.error());
+    return Host(std::move(*impl));
+  }
+  // Whatever cannot be accelerated runs on the kernel, and the user is told why.
+  const Error reason = impl.error();
+  options.path = Path::kernel_batched;
+  impl = open_kernel_host(options);
+  if (!impl) return tl::unexpected(impl.error());
+  (*impl)->explain.push_back("not accelerated: " + describe(reason));
+  return Host(std::move(*impl));
+}
+
+Host::Host(std::unique_ptr<HostImpl> impl) : impl_(std::move(impl)) {}
+Host::Host(Host&&) noexcept = default;
+Host& Host::operator=(Host&&) noexcept = default;
+Host::~Host() = default;
+
+Result<UdpSocket> Host::udp(const Endpoint& local, UdpOptions options) {
+  auto socket = impl_->open_udp(local, options);
+  if (!socket) return tl::unexpected(socket.error());
+  return UdpSocket(std::move(*socket));
+}
+
+bool Host::poll() {
+  const bool moved = impl_->poll();
+  if (moved) impl_->busy();
+  return moved;
+}
+
+void Host::wait(Instant deadline) { (void)impl_->idle(deadline); }
+Instant Host::now() const { return device::monotonic_now(); }
+Poller& Host::poller() { return impl_->poller; }
+Path Host::path() const { return impl_->path; }
+const std::string& Host::mode() const { return impl_->mode; }
+const std::vector<std::string>& Host::explain() const { return impl_->explain; }
+std::uint64_t Host::counter(Counter counter) const { return impl_->counter(counter); }
+std::uint64_t Host::syscalls() const { return impl_->syscalls(); }
+
+UdpSocket::UdpSocket(std::unique_ptr<UdpSocketImpl> impl) : impl_(std::move(impl)) {}
+UdpSocket::UdpSocket(UdpSocket&&) noexcept = default;
+UdpSocket& UdpSocket::operator=(UdpSocket&&) noexcept = default;
+UdpSocket::~UdpSocket() = default;
+
+Result<void> UdpSocket::connect(const Endpoint& peer) { return impl_->connect(peer); }
+Endpoint UdpSocket::local() const { return impl_->local(); }
+Endpoint UdpSocket::peer() const { return impl_->peer(); }
+Result<std::size_t> UdpSocket::receive(std::span<Datagram> out, Wait wait) noexcept {
+  return impl_->receive(out, wait);
+}
+Result<std::size_t> UdpSocket::send(std::span<const OutDatagram> in, std::span<SendStatus> statuses,
+                                    More more) noexcept {
+  return impl_->send(in, statuses, more);
+}
+
+Result<void> UdpSocket::send_to(Bytes payload, const Endpoint& peer) noexcept {
+  const OutDatagram datagram{payload, peer, false};
+  SendStatus status = SendStatus::would_block;
+  const auto sent = impl_->send({&datagram, 1}, {&status, 1}, More::no);
+  if (!sent) return tl::unexpected(sent.error());
+  switch (status) {
+    case SendStatus::queued:
+      return {};
+    case SendStatus::would_block:
+      return fail(ErrorCode::would_block, "no room to send now; wait until the socket is writable", EAGAIN);
+    case SendStatus::no_peer:
+      return fail(ErrorCode::invalid_argument, "no peer given and the socket is not connected", EDESTADDRREQ);
+    case SendStatus::bad_peer:
+      return fail(ErrorCode::invalid_argument,
+                  "the peer's address or port cannot be sent to from this socket", EINVAL);
+    case SendStatus::unreachable:
+      return fail(ErrorCode::unreachable, "no route to the peer", EHOSTUNREACH);
+    case SendStatus::message_too_long:
+      return fail(ErrorCode::message_too_long, "the datagram is longer than UDP or the path allows",
+                  EMSGSIZE);
+    case SendStatus::refused:
+      return fail(ErrorCode::refused, "an earlier datagram met a closed port at the peer", ECONNREFUSED);
+    case SendStatus::failed:
+      break;
+  }
+  return fail(ErrorCode::system, "the kernel refused to send");
+}
+
+Result<std::size_t> UdpSocket::send_to_all(Bytes payload, std::span<const Endpoint> peers) noexcept {
+  std::array<OutDatagram, 64> batch;
+  std::size_t total = 0;
+  while (total < peers.size()) {
+    const std::size_t n = std::min(batch.size(), peers.size() - total);
+    for (std::size_t i = 0; i < n; ++i)
+      batch[i] = OutDatagram{i == 0 ? payload : Bytes{}, peers[total + i], i != 0};
+    const auto sent = impl_->send(std::span(batch).first(n), {}, More::no);
+    if (!sent) return total != 0 ? Result<std::size_t>(total) : sent;
+    total += *sent;
+    if (*sent < n) break;
+  }
+  return total;
+}
+
+std::size_t UdpSocket::pending() const noexcept { return impl_->pending(); }
+bool UdpSocket::accelerated() const noexcept { return impl_->accelerated(); }
+
+}  // namespace netchannel

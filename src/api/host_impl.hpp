@@ -1,0 +1,57 @@
+// What a Host is on every path: a poll loop, a way to sleep, and words for the user. The paths differ in
+// poll() and in the descriptors they sleep on; how long to spin before sleeping is decided here, once.
+#pragma once
+
+#include <poll.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/poller_impl.hpp"
+#include "api/udp_impl.hpp"
+#include "netchannel/host.hpp"
+
+namespace netchannel {
+
+struct HostImpl {
+  explicit HostImpl(HostOptions given) : options(std::move(given)), poller(*this), poller_impl(*this) {}
+  virtual ~HostImpl() = default;
+  HostImpl(const HostImpl&) = delete;
+  HostImpl& operator=(const HostImpl&) = delete;
+
+  virtual Result<std::unique_ptr<UdpSocketImpl>> open_udp(const Endpoint& local, const UdpOptions& given) = 0;
+  // One turn of the path's loop; true if anything moved.
+  virtual bool poll() = 0;
+  // False: there is work, do not sleep. Otherwise sleep_fds says what to sleep on.
+  virtual bool prepare_sleep() = 0;
+  virtual Instant next_deadline() const = 0;
+  virtual std::uint64_t counter(Counter counter) const = 0;
+  virtual std::uint64_t syscalls() const = 0;
+
+  // Called by whoever has polled and found nothing: spins or sleeps as the wait mode says, until the deadline
+  // at the latest. `also` is one more descriptor to wake up for, or -1. False: a signal came while asleep.
+  bool idle(Instant deadline, int also = -1);
+  // Something was found: the next idle() starts to spin anew.
+  void busy() { idle_since = {}; }
+
+  HostOptions options;
+  Path path = Path::automatic;
+  std::string mode;
+  std::vector<std::string> explain;
+  Poller poller;
+  PollerImpl poller_impl;
+  std::vector<int> sleep_fds;
+  CounterPage counters;  // this room's own
+  std::uint64_t sleeps = 0;
+
+ private:
+  bool sleep(Instant now, Instant deadline, int also);
+  Instant idle_since;  // zero: not idle
+};
+
+// Each path's opening. Errors as Host::open.
+Result<std::unique_ptr<HostImpl>> open_kernel_host(const HostOptions& options);
+Result<std::unique_ptr<HostImpl>> open_channel_host(const HostOptions& options);
+
+}  // namespace netchannel

@@ -1,0 +1,156 @@
+#include "netchannel/poller.hpp"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "api/host_impl.hpp"
+#include "device/clock.hpp"
+
+namespace netchannel {
+namespace {
+
+// However busy the sockets are, descriptors are looked at this often: a system call of a third of a
+// microsecond.
+constexpr Duration kDescriptorInterval = std::chrono::microseconds(50);
+
+std::uint32_t to_epoll(std::uint32_t interest) {
+  std::uint32_t events = 0;
+  if ((interest & kReadable) != 0) events |= EPOLLIN;
+  if ((interest & kWritable) != 0) events |= EPOLLOUT;
+  return events;
+}
+
+std::uint32_t from_epoll(std::uint32_t events) {
+  std::uint32_t readiness = 0;
+  if ((events & (EPOLLIN | EPOLLRDHUP)) != 0) readiness |= kReadable;
+  if ((events & EPOLLOUT) != 0) readiness |= kWritable;
+  if ((events & (EPOLLERR | EPOLLHUP)) != 0) readiness |= kError;
+  return readiness;
+}
+
+}  // namespace
+
+Result<void> PollerImpl::open() {
+  if (epoll_) return {};
+  epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_)
+    return fail(ErrorCode::system, "cannot make an epoll instance; raise the limit of open files", errno);
+  return {};
+}
+
+std::vector<std::unique_ptr<PollerImpl::Entry>>::iterator PollerImpl::find(const UdpSocketImpl* socket,
+                                                                           int fd) {
+  return std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
+    return socket != nullptr ? entry->socket == socket : entry->socket == nullptr && entry->fd == fd;
+  });
+}
+
+Result<void> PollerImpl::add(UdpSocketImpl* socket, int fd, std::uint64_t token, std::uint32_t interest) {
+  if (find(socket, fd) != entries_.end()) {
+    return fail(ErrorCode::invalid_argument,
+                "this socket or descriptor is in the poller already; remove it first");
+  }
+  auto entry = std::make_unique<Entry>(Entry{socket, fd, token, interest});
+  if (fd >= 0) {
+    if (auto opened = open(); !opened) return opened;
+    epoll_event event{};
+    event.events = to_epoll(interest);
+    event.data.ptr = entry.get();
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+      return fail(ErrorCode::invalid_argument, "the kernel cannot watch this descriptor", errno);
+    }
+  }
+  entries_.push_back(std::move(entry));
+  return {};
+}
+
+Result<void> PollerImpl::remove(const UdpSocketImpl* socket, int fd) {
+  const auto found = find(socket, fd);
+  if (found == entries_.end()) {
+    return fail(ErrorCode::invalid_argument, "this socket or descriptor is not in the poller");
+  }
+  // A descriptor that was closed before has left the epoll instance by itself.
+  if ((*found)->fd >= 0) (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, (*found)->fd, nullptr);
+  entries_.erase(found);
+  return {};
+}
+
+void PollerImpl::forget(const UdpSocketImpl* socket) {
+  if (find(socket, -1) != entries_.end()) (void)remove(socket, -1);
+}
+
+std::size_t PollerImpl::look_at_sockets(std::span<Event> out) {
+  std::size_t n = 0;
+  const std::size_t count = entries_.size();
+  for (std::size_t i = 0; i < count && n < out.size(); ++i) {
+    const Entry& entry = *entries_[(next_socket_ + i) % count];
+    if (entry.socket == nullptr || entry.fd >= 0) continue;
+    const std::uint32_t ready = entry.socket->readiness() & (entry.interest | kError);
+    if (ready != 0) out[n++] = Event{entry.token, ready};
+  }
+  if (count != 0) next_socket_ = (next_socket_ + 1) % count;
+  return n;
+}
+
+std::size_t PollerImpl::look_at_descriptors(std::span<Event> out) {
+  std::array<epoll_event, 64> events;
+  const auto room = static_cast<int>(std::min(out.size(), events.size()));
+  if (room == 0) return 0;
+  const int n = ::epoll_wait(epoll_.get(), events.data(), room, 0);
+  for (int i = 0; i < n; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const auto& entry = *static_cast<const Entry*>(events[at].data.ptr);
+    out[at] = Event{entry.token, from_epoll(events[at].events)};
+  }
+  return n > 0 ? static_cast<std::size_t>(n) : 0;
+}
+
+Result<std::size_t> PollerImpl::wait(std::span<Event> out, Instant deadline) {
+  if (out.empty()) return 0;
+  for (;;) {
+    const bool moved = host_.poll();
+    const Instant now = device::monotonic_now();
+    std::size_t n = look_at_sockets(out);
+    // With a full `out` the last place is the descriptors': neither side can starve the other.
+    if (epoll_ && (n == 0 || now - looked_at_descriptors_ > kDescriptorInterval)) {
+      looked_at_descriptors_ = now;
+      n = std::min(n, out.size() > 1 ? out.size() - 1 : n);
+      n += look_at_descriptors(out.subspan(n));
+    }
+    if (n != 0 || now >= deadline) {
+      if (n != 0) host_.busy();
+      return n;
+    }
+    if (moved) {
+      host_.busy();
+    } else if (!host_.idle(deadline, epoll_.get())) {
+      return fail(ErrorCode::interrupted, "a signal came while waiting", EINTR);
+    }
+  }
+}
+
+Result<void> Poller::add(UdpSocket& socket, std::uint64_t token, std::uint32_t interest) {
+  UdpSocketImpl& impl = socket.impl();
+  if (&impl.host() != &host_) {
+    return fail(ErrorCode::invalid_argument, "the socket belongs to another host; use that host's poller");
+  }
+  return host_.poller_impl.add(&impl, impl.fd(), token, interest);
+}
+
+Result<void> Poller::add(int foreign_fd, std::uint64_t token, std::uint32_t interest) {
+  if (foreign_fd < 0) return fail(ErrorCode::invalid_argument, "not a descriptor");
+  return host_.poller_impl.add(nullptr, foreign_fd, token, interest);
+}
+
+Result<void> Poller::remove(UdpSocket& socket) { return host_.poller_impl.remove(&socket.impl(), -1); }
+
+Result<void> Poller::remove(int foreign_fd) { return host_.poller_impl.remove(nullptr, foreign_fd); }
+
+Result<std::size_t> Poller::wait(std::span<Event> out, Instant deadline) {
+  return host_.poller_impl.wait(out, deadline);
+}
+
+}  // namespace netchannel
