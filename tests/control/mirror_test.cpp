@@ -118,6 +118,7 @@ TEST_F(MirrorTest, LeavesOutATentativeAddressUntilItIsUsable) {
 }
 
 TEST_F(MirrorTest, LeavesOutADuplicateAddress) {
+  wait_for_carrier();
   must("echo 1 > /proc/sys/net/ipv6/conf/eth0/accept_dad; echo 1 > /proc/sys/net/ipv6/conf/all/accept_dad");
   Mirror mirror = open();
   must("ip addr add fd09::2/64 dev eth0");  // the peer's
@@ -224,6 +225,7 @@ TEST_F(MirrorTest, ForgetsRoutesThatVanishInSilence) {
 }
 
 TEST_F(MirrorTest, ResolvesANeighbourByAskingTheKernel) {
+  wait_for_carrier();
   Mirror mirror = open();
   for (const char* peer : {"10.9.0.2", "fd09::2"}) {
     ASSERT_FALSE(is_usable(state_of(mirror.snapshot(), peer))) << peer;
@@ -244,6 +246,7 @@ TEST_F(MirrorTest, ResolvesANeighbourByAskingTheKernel) {
 }
 
 TEST_F(MirrorTest, SaysThatANeighbourDoesNotAnswer) {
+  wait_for_carrier();
   Mirror mirror = open();
   for (const char* nobody : {"10.9.0.99", "fd09::99"}) {
     ASSERT_TRUE(mirror.resolve(ip(nobody)).has_value());

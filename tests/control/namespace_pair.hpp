@@ -45,6 +45,10 @@ class NamespacePair : public ::testing::Test {
     must(
         "ip addr add 10.9.0.1/24 brd + dev eth0 && ip addr add fd09::1/64 dev eth0 nodad && ip link set eth0 "
         "up");
+    // Short waits for neighbours, so that failure is told within the second.
+    must(
+        "cd /proc/sys/net && echo 100 > ipv4/neigh/eth0/retrans_time_ms && "
+        "echo 100 > ipv6/neigh/eth0/retrans_time_ms");
     in_b([] {
       must(
           "ip addr add 10.9.0.2/24 brd + dev eth0 && ip addr add fd09::2/64 dev eth0 nodad && ip link set "
@@ -62,6 +66,15 @@ class NamespacePair : public ::testing::Test {
     ASSERT_EQ(::setns(b_.get(), CLONE_NEWNET), 0);
     what();
     ASSERT_EQ(::setns(a_.get(), CLONE_NEWNET), 0);
+  }
+
+  // A new veth drops what is sent until the kernel's link watch has seen its carrier, up to a second later.
+  void wait_for_carrier() {
+    const std::string wait =
+        "for i in $(seq 50); do ip -o link show dev eth0 | grep -q 'state UP' && exit 0; sleep 0.1; done; "
+        "exit 1";
+    must(wait);
+    in_b([&] { must(wait); });
   }
 
   // For ip(8).
