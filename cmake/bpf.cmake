@@ -7,12 +7,13 @@ function(netchannel_bpf target source)
   string(REPLACE ".bpf.c" "" name ${name})
   set(out ${PROJECT_BINARY_DIR}/bpf)
   file(MAKE_DIRECTORY ${out})
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bpf/*.h)
   add_custom_command(
     OUTPUT ${out}/${name}.bpf.o
     COMMAND ${BPF_CLANG} -target bpf -O2 -g -Wall -Wextra -Werror -I${PROJECT_SOURCE_DIR}/bpf
             -I/usr/include/${CMAKE_LIBRARY_ARCHITECTURE}
             -c ${PROJECT_SOURCE_DIR}/${source} -o ${out}/${name}.bpf.o
-    DEPENDS ${PROJECT_SOURCE_DIR}/${source} ${PROJECT_SOURCE_DIR}/bpf/claims.h
+    DEPENDS ${PROJECT_SOURCE_DIR}/${source} ${headers}
     VERBATIM)
   add_custom_command(
     OUTPUT ${out}/${name}.skel.h
