@@ -111,6 +111,25 @@ std::optional<RouteType> type_of(std::uint8_t type) {
   }
 }
 
+// All but the table and the hops of a multipath route.
+std::optional<Route> common_parts(const rtmsg& header, const Attributes& attributes) {
+  const std::optional<RouteType> type = type_of(header.rtm_type);
+  if (!type) return std::nullopt;
+  const Attributes metrics(attributes.raw(RTA_METRICS));
+  Route route;
+  route.type = *type;
+  route.destination.length = header.rtm_dst_len;
+  route.destination.address = attributes.address(RTA_DST);
+  const bool v4 = header.rtm_family == AF_INET;
+  if (attributes.raw(RTA_DST) == nullptr && v4) route.destination.address = IpAddress::any_v4();
+  route.metric = attributes.u32(RTA_PRIORITY);
+  route.preferred_source = attributes.address(RTA_PREFSRC);
+  route.mtu = metrics.u32(RTAX_MTU);
+  route.interface_index = attributes.u32(RTA_OIF);
+  route.gateway = gateway_of(attributes);
+  return route;
+}
+
 // rtnexthop records, each with its own length and attributes.
 void parse_multipath(Bytes hops, const Route& common, std::vector<Route>& out) {
   while (hops.size() >= sizeof(rtnexthop)) {
@@ -181,25 +200,21 @@ void parse_route(const nlmsghdr& message, std::vector<Route>& out) {
   const Attributes attributes(message, sizeof *header);
   const std::uint32_t table =
       attributes.raw(RTA_TABLE) != nullptr ? attributes.u32(RTA_TABLE) : header->rtm_table;
-  const std::optional<RouteType> type = type_of(header->rtm_type);
-  if (!type || (table != RT_TABLE_MAIN && table != RT_TABLE_LOCAL)) return;
-  const bool v4 = header->rtm_family == AF_INET;
-  const Attributes metrics(attributes.raw(RTA_METRICS));
+  if (table != RT_TABLE_MAIN && table != RT_TABLE_LOCAL) return;
+  auto route = common_parts(*header, attributes);
+  if (!route) return;
+  route->table = table == RT_TABLE_LOCAL ? RouteTable::local : RouteTable::main;
+  if (attributes.raw(RTA_MULTIPATH) != nullptr) {
+    parse_multipath(attributes.bytes(RTA_MULTIPATH), *route, out);
+  } else {
+    out.push_back(*route);
+  }
+}
 
-  Route route;
-  route.table = table == RT_TABLE_LOCAL ? RouteTable::local : RouteTable::main;
-  route.type = *type;
-  route.destination.length = header->rtm_dst_len;
-  route.destination.address = attributes.address(RTA_DST);
-  if (attributes.raw(RTA_DST) == nullptr && v4) route.destination.address = IpAddress::any_v4();
-  route.metric = attributes.u32(RTA_PRIORITY);
-  route.preferred_source = attributes.address(RTA_PREFSRC);
-  route.mtu = metrics.u32(RTAX_MTU);
-  if (attributes.raw(RTA_MULTIPATH) != nullptr)
-    return parse_multipath(attributes.bytes(RTA_MULTIPATH), route, out);
-  route.interface_index = attributes.u32(RTA_OIF);
-  route.gateway = gateway_of(attributes);
-  out.push_back(route);
+std::optional<Route> parse_answer(const nlmsghdr& message) {
+  const auto* header = header_of<rtmsg>(message);
+  if (header == nullptr) return std::nullopt;
+  return common_parts(*header, Attributes(message, sizeof *header));
 }
 
 std::optional<ParsedNeighbour> parse_neighbour(const nlmsghdr& message) {

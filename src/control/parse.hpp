@@ -24,6 +24,9 @@ std::optional<ParsedAddress> parse_address(const nlmsghdr& message);
 // One Route for each next hop that is alive; none if the route is not of those that types.hpp describes.
 void parse_route(const nlmsghdr& message, std::vector<Route>& out);
 
+// The answer to RTM_GETROUTE for one address: a single next hop, from whichever table.
+std::optional<Route> parse_answer(const nlmsghdr& message);
+
 struct ParsedNeighbour {
   std::uint32_t interface_index = 0;
   Neighbour neighbour;
