@@ -42,8 +42,10 @@ std::vector<Prefix> addresses_of(const control::Snapshot& snapshot) {
 std::vector<proto::Route> gateway_routes(std::span<const IpAddress> gateways) {
   std::vector<proto::Route> routes;
   for (const IpAddress& gateway : gateways) {
-    routes.push_back({.destination = {gateway.is_v4() ? IpAddress::any_v4() : IpAddress::any_v6(), 0},
-                      .gateway = gateway});
+    proto::Route route;
+    route.destination = {gateway.is_v4() ? IpAddress::any_v4() : IpAddress::any_v6(), 0};
+    route.gateway = gateway;
+    routes.push_back(route);
   }
   return routes;
 }

@@ -49,7 +49,7 @@ class ChannelHost final : public HostImpl {
   void forget(ChannelUdp& socket);
 
  private:
-  explicit ChannelHost(const HostOptions& options) : HostImpl(options) {}
+  explicit ChannelHost(const HostOptions& given) : HostImpl(given) {}
   Result<void> start();
   Result<void> start_stack();
   void say_what_was_chosen();

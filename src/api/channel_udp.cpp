@@ -186,7 +186,7 @@ Result<std::size_t> ChannelUdp::send(std::span<const OutDatagram> in, std::span<
 // What has no route on our interface may have one elsewhere, and the kernel knows it.
 void ChannelUdp::send_by_kernel(std::span<const OutDatagram> in, std::span<SendStatus> statuses) {
   for (std::size_t i = 0; i < in.size(); ++i) {
-    if (statuses[i] != SendStatus::unreachable) continue;
+    if (statuses[i] != SendStatus::not_on_wire) continue;
     std::size_t source = i;
     while (in[source].same && in[source].payload.empty() && source > 0) --source;
     const Endpoint& peer = in[i].peer == Endpoint{} ? peer_ : in[i].peer;

@@ -170,6 +170,7 @@ Result<void> UdpSocket::send_to(Bytes payload, const Endpoint& peer) noexcept {
       return fail(ErrorCode::invalid_argument,
                   "the peer's address or port cannot be sent to from this socket", EINVAL);
     case SendStatus::unreachable:
+    case SendStatus::not_on_wire:
       return fail(ErrorCode::unreachable, "no route to the peer", EHOSTUNREACH);
     case SendStatus::message_too_long:
       return fail(ErrorCode::message_too_long, "the datagram is longer than UDP or the path allows",

@@ -1,0 +1,56 @@
+// Two nameless network namespaces with a veth pair, for tests against a kernel peer:
+//
+//   side a: eth0  10.77.0.1  fd77::1  02:00:00:00:00:0a   the test's thread stands here
+//   side b: eth0  10.77.0.2  fd77::2  02:00:00:00:00:0b   the peer, whose sockets are made with in_b()
+//
+// They live as long as descriptors of this process, so nothing is left behind however a test ends.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/unique_fd.hpp"
+#include "netchannel/address.hpp"
+
+namespace netchannel::testkit {
+
+struct VethOptions {
+  std::uint32_t mtu = 1500;
+  std::uint32_t queues = 1;       // of our side, receive; the peer has as many for transmit
+  std::uint32_t peer_queues = 0;  // 0: as many as ours
+  bool offloads = true;           // of the peer: false switches its transmit checksum and segmentation off
+};
+
+// Exit status of a shell command in the thread's namespace.
+int shell(const std::string& command);
+UniqueFd current_namespace();
+
+class VethPair : public ::testing::Test {
+ protected:
+  void SetUp() override;  // skips, with the reason, where namespaces cannot be made
+  void TearDown() override;
+
+  // Makes both sides and waits for the carrier.
+  void build(const VethOptions& options = {});
+  // Runs `what` with the thread in the peer's namespace; sockets made there stay there.
+  void in_b(const std::function<void()>& what);
+  static void must(const std::string& command);
+  // For ip(8)'s "netns" argument.
+  std::string path_of_b() const;
+
+  static inline const IpAddress kOurV4 = *IpAddress::parse("10.77.0.1");
+  static inline const IpAddress kPeerV4 = *IpAddress::parse("10.77.0.2");
+  static inline const IpAddress kOurV6 = *IpAddress::parse("fd77::1");
+  static inline const IpAddress kPeerV6 = *IpAddress::parse("fd77::2");
+
+ private:
+  UniqueFd home_;
+  UniqueFd a_;
+  UniqueFd b_;
+  bool made_ = false;
+};
+
+}  // namespace netchannel::testkit
