@@ -126,7 +126,7 @@ class Frame {
   // A second reference to the same bytes, with offset and length of its own. The slot goes home with the last
   // one.
   Frame share() const;
-  // Gives this reference to the caller as a descriptor; FramePool::adopt() or reclaim() takes it back.
+  // Gives this reference to the device that the descriptor goes to; FramePool::reclaim() takes it back.
   FrameDesc release() &&;
 
  private:
@@ -145,7 +145,8 @@ class FramePool {
   FramePool(const FramePool&) = delete;
   FramePool& operator=(const FramePool&) = delete;
 
-  // An empty frame whose first byte will stand at `headroom`; no value if no slot is free.
+  // An empty frame whose first byte will stand at `headroom`; no value if no slot is free or headroom is past
+  // it.
   std::optional<Frame> allocate(std::uint16_t headroom);
   // Takes in a received descriptor that the region holds() and that is out at the device; no value (and the
   // caller counts device_bad_descriptor) if the slot is not of this pool or is not out.
@@ -165,14 +166,19 @@ class FramePool {
 
  private:
   friend class Frame;
+  struct SlotState {
+    std::uint32_t references = 0;  // of Frames and of the device
+    std::uint32_t lent = 0;        // those of them that are the device's, so that it cannot return a Frame's
+  };
+  SlotState& state_of(std::uint32_t slot) { return states_[slot - first_]; }
   void release_slot(std::uint32_t slot) {
-    if (--references_[slot - first_] == 0) free_.push_back(slot);
+    if (--state_of(slot).references == 0) free_.push_back(slot);
   }
   FrameRegion& region_;
   std::uint32_t first_;
   std::uint32_t count_;
   static constexpr std::uint32_t kAtDevice = 0xffffffff;  // a receive slot that is out, held by nobody here
-  std::vector<std::uint32_t> references_;
+  std::vector<SlotState> states_;
   std::vector<std::uint32_t> free_;  // capacity for all from the start: no allocation later
 };
 

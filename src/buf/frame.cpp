@@ -18,7 +18,8 @@ int FrameRegion::fd() const { return backing_->fd.get(); }
 
 Result<std::unique_ptr<FrameRegion>> FrameRegion::open(const RegionOptions& options) {
   if (!std::has_single_bit(options.slot_size) || options.slot_size < 256 || options.slot_count == 0) {
-    return fail(ErrorCode::invalid_argument, "frame slots must be a power of two of at least 256 bytes, and at least one");
+    return fail(ErrorCode::invalid_argument,
+                "frame slots must be a power of two of at least 256 bytes, and at least one");
   }
   std::unique_ptr<FrameRegion> region(new FrameRegion);
   const std::size_t size = std::size_t{options.slot_size} * options.slot_count;
@@ -57,17 +58,20 @@ void Frame::drop_front(std::size_t n) {
 void Frame::drop_back(std::size_t n) { desc_.length -= static_cast<std::uint32_t>(n); }
 
 Frame Frame::share() const {
-  ++pool_->references_[desc_.slot - pool_->first_];
+  ++pool_->state_of(desc_.slot).references;
   return Frame(pool_, desc_);
 }
 
 FrameDesc Frame::release() && {
-  pool_ = nullptr;
+  ++std::exchange(pool_, nullptr)->state_of(desc_.slot).lent;
   return desc_;
 }
 
 FramePool::FramePool(FrameRegion& region, std::uint32_t first, std::uint32_t count, Start start)
-    : region_(region), first_(first), count_(count), references_(count, start == Start::all_lent ? kAtDevice : 0) {
+    : region_(region),
+      first_(first),
+      count_(count),
+      states_(count, SlotState{.references = start == Start::all_lent ? kAtDevice : 0}) {
   free_.reserve(count);
   if (start == Start::all_lent) return;
   // The lowest slot last, so that it is taken first: a quiet host keeps to few, warm slots.
@@ -75,10 +79,10 @@ FramePool::FramePool(FrameRegion& region, std::uint32_t first, std::uint32_t cou
 }
 
 std::optional<Frame> FramePool::allocate(std::uint16_t headroom) {
-  if (free_.empty()) return std::nullopt;
+  if (free_.empty() || headroom > region_.slot_size()) return std::nullopt;
   const std::uint32_t slot = free_.back();
   free_.pop_back();
-  references_[slot - first_] = 1;
+  state_of(slot).references = 1;
   FrameDesc desc;
   desc.slot = slot;
   desc.offset = headroom;
@@ -86,18 +90,23 @@ std::optional<Frame> FramePool::allocate(std::uint16_t headroom) {
 }
 
 std::optional<Frame> FramePool::adopt(const FrameDesc& desc) {
-  if (!owns(desc.slot) || !region_.holds(desc) || references_[desc.slot - first_] != kAtDevice) return std::nullopt;
-  references_[desc.slot - first_] = 1;
+  if (!owns(desc.slot) || !region_.holds(desc)) return std::nullopt;
+  SlotState& state = state_of(desc.slot);
+  if (state.references != kAtDevice) return std::nullopt;
+  state.references = 1;
   return Frame(this, desc);
 }
 
 FrameDesc FramePool::lend(const Frame& frame) {
-  ++references_[frame.desc().slot - first_];
+  SlotState& state = state_of(frame.desc().slot);
+  ++state.references;
+  ++state.lent;
   return frame.desc();
 }
 
 bool FramePool::reclaim(std::uint32_t slot) {
-  if (!owns(slot) || references_[slot - first_] == 0 || references_[slot - first_] == kAtDevice) return false;
+  if (!owns(slot) || state_of(slot).lent == 0) return false;
+  --state_of(slot).lent;
   release_slot(slot);
   return true;
 }
@@ -107,7 +116,7 @@ std::size_t FramePool::take_free(std::span<std::uint32_t> out) {
   while (taken < out.size() && !free_.empty()) {
     const std::uint32_t slot = free_.back();
     free_.pop_back();
-    references_[slot - first_] = kAtDevice;
+    state_of(slot).references = kAtDevice;
     out[taken++] = slot;
   }
   return taken;

@@ -1,17 +1,17 @@
-// A channel: the rings between a driver and one consumer, and the only door between them. One thread, two threads or
-// two processes can stand at its two ends.
+// A channel: the rings between a driver and one consumer, and the only door between them. One thread, two
+// threads or two processes can stand at its two ends.
 //
-//            driver                               consumer
-//              | ---- rx        FrameDesc ----------> |   received packets, grouped by channel, one release a burst
-//              | <--- recycle   slot ---------------- |   receive slots on their way home
-//              | <--- tx        FrameDesc ----------- |   packets to send
-//              | ---- reclaimed slot ---------------> |   transmit slots the device has done with
-//              | <--- commands  FlowCommand --------- |   claim and unclaim flows
-//              | ---- replies   FlowReply ----------> |   one for each command, in order
+//            driver                                 consumer
+//              | ---- rx         FrameDesc ---------> |   received, grouped by channel, one release a burst
+//              | <--- recycle    slot --------------- |   receive slots on their way home
+//              | <--- tx         FrameDesc ---------- |   packets to send
+//              | ---- reclaimed  slot --------------> |   transmit slots the device has done with
+//              | <--- commands   FlowCommand -------- |   claim and unclaim flows
+//              | ---- replies    FlowReply ---------> |   one for each command, in order
 //              | ---- bell -------------------------> |   an eventfd, written only if the consumer sleeps
 //
-// Receive slots are lent by the driver, transmit slots belong to the consumer, and each comes home on its own ring,
-// which is as large as the number of slots that can be in it: coming home never fails.
+// Receive slots are lent by the driver, transmit slots belong to the consumer, and each comes home on its own
+// ring, which is as large as the number of slots that can be in it: coming home never fails.
 #pragma once
 
 #include <cstdint>
@@ -39,14 +39,14 @@ struct FlowReply {
   std::int32_t sys_errno = 0;
 };
 
-// Wakes a consumer that sleeps and costs nothing but a load while it does not. The consumer announces its sleep, looks
-// at its rings once more, and only then waits on fd(); the driver rings after it has released.
+// Wakes a consumer that sleeps and costs nothing but a load while it does not. The consumer announces its
+// sleep, looks at its rings once more, and only then waits on fd(); the driver rings after it has released.
 class Doorbell {
  public:
   static Result<std::unique_ptr<Doorbell>> open();  // errors: system (no descriptor left)
   int fd() const { return fd_.get(); }
   // Consumer.
-  void announce_sleep() noexcept { sleeping_.store(true, std::memory_order_seq_cst); }
+  void announce_sleep() noexcept;
   void awake() noexcept;  // withdraws the announcement and drains the eventfd
   // Driver; true if it had to write.
   bool ring() noexcept;
@@ -54,6 +54,10 @@ class Doorbell {
  private:
   explicit Doorbell(UniqueFd fd) : fd_(std::move(fd)) {}
   UniqueFd fd_;
+  // The consumer's own: announced and not yet awake; times the driver took the announcement and its write to
+  // fd_ has not been read yet.
+  bool announced_ = false;
+  std::uint64_t owed_ = 0;
   alignas(64) std::atomic<bool> sleeping_{false};
 };
 

@@ -1,14 +1,15 @@
-// The single-producer, single-consumer ring, in private or shared memory. It moves trivially copyable values and knows
-// no frame. The two ends are different move-only types; each keeps its own index and a copy of the other's on its own
-// cache line, so that a transfer in a batch costs one shared line in each direction, not one an item.
+// The single-producer, single-consumer ring, in private or shared memory. It moves trivially copyable values
+// and knows no frame. The two ends are different move-only types; each keeps its own index and a copy of the
+// other's on its own cache line, so that a transfer in a batch costs one shared line in each direction, not
+// one an item.
 //
 //   memory:  | header | producer index (own line) | consumer index (own line) | slots ... |
 //
 //   producer:  reserve(n) -> how many slots may be written; operator[] style write(i, value); submit(n)
 //   consumer:  peek(n) -> how many items may be read; read(i); release(n)
 //
-// Indices run freely (32 bits, masked on use). What the other end writes is untrusted: it is read once, and a distance
-// larger than the capacity marks the ring broken, after which it yields nothing.
+// Indices run freely (32 bits, masked on use). What the other end writes is untrusted: it is read once, and a
+// distance larger than the capacity marks the ring broken, after which it yields nothing.
 #pragma once
 
 #include <atomic>
@@ -29,7 +30,8 @@ inline constexpr std::size_t kCacheLine = 64;
 
 // What both ends share. Lives at the start of the ring's memory.
 struct Header {
-  alignas(kCacheLine) std::uint32_t capacity;  // written once, before either end exists; not trusted afterwards
+  // Written once, before either end exists; not trusted afterwards.
+  alignas(kCacheLine) std::uint32_t capacity;
   std::uint32_t item_size;
   alignas(kCacheLine) std::atomic<std::uint32_t> produced;
   alignas(kCacheLine) std::atomic<std::uint32_t> consumed;
@@ -101,7 +103,8 @@ class Producer : public End<T> {
   Producer(Producer&&) noexcept = default;
   Producer& operator=(Producer&&) noexcept = default;
 
-  // How many of `wanted` items may be written now. Reads the consumer's index only when the cached one says full.
+  // How many of `wanted` items may be written now. Reads the consumer's index only when the cached one says
+  // full.
   std::uint32_t reserve(std::uint32_t wanted) {
     std::uint32_t room = this->capacity() - (this->mine_ - this->theirs_);
     if (room < wanted) room = refresh();
@@ -151,7 +154,8 @@ class Consumer : public End<T> {
   Consumer(Consumer&&) noexcept = default;
   Consumer& operator=(Consumer&&) noexcept = default;
 
-  // How many of `wanted` items may be read now. Reads the producer's index only when the cached one says too few.
+  // How many of `wanted` items may be read now. Reads the producer's index only when the cached one says too
+  // few.
   std::uint32_t peek(std::uint32_t wanted) {
     std::uint32_t there = this->theirs_ - this->mine_;
     if (there < wanted) there = refresh();
