@@ -83,6 +83,8 @@ Parsed<void> read_error(const IpPacket& packet, FlowInfo& info) {
     return {};
   }
   if (!quoted) return drop(quoted.error());
+  // An error comes back to the address that the packet it quotes was sent from.
+  if (quoted->flow.local.address != packet.destination) return drop(DropReason::icmp_bad_quote);
   if (!quoted->has_ports) return {};
   info.kind = PacketKind::icmp_error;
   info.key = quoted->flow;

@@ -9,7 +9,8 @@ constexpr std::byte kNop{1};
 
 constexpr std::size_t round_up(std::size_t bytes) { return (bytes + 3) / 4 * 4; }
 
-// How options share the 40 bytes: each on a 4-byte boundary behind NOPs, or if that is too long, packed.
+// How options share the 40 bytes: each on a 4-byte boundary behind NOPs, or packed if more SACK blocks
+// fit so.
 struct Layout {
   bool aligned = true;
   std::size_t sack_blocks = 0;
@@ -32,17 +33,17 @@ constexpr std::size_t sack_size(std::size_t blocks, bool aligned) {
   return (aligned ? kSackHeaderSize + 2 : kSackHeaderSize) + blocks * kSackBlockSize;
 }
 
+constexpr std::size_t blocks_that_fit(const TcpOptions& options, bool aligned) {
+  std::size_t blocks = options.sack.size();
+  while (blocks > 0 && fixed_size(options, aligned) + sack_size(blocks, aligned) > kTcpMaxOptionsSize)
+    --blocks;
+  return blocks;
+}
+
 constexpr Layout layout(const TcpOptions& options) {
-  const std::size_t blocks = options.sack.size();
-  const std::size_t aligned = fixed_size(options, true) + sack_size(blocks, true);
-  if (aligned <= kTcpMaxOptionsSize) return {true, blocks, aligned};
-  Layout packed{false, blocks, 0};
-  const std::size_t fixed = fixed_size(options, false);
-  while (packed.sack_blocks > 0 && fixed + sack_size(packed.sack_blocks, false) > kTcpMaxOptionsSize) {
-    --packed.sack_blocks;
-  }
-  packed.bytes = round_up(fixed + sack_size(packed.sack_blocks, false));
-  return packed;
+  const std::size_t blocks = blocks_that_fit(options, false);
+  const bool aligned = blocks_that_fit(options, true) == blocks;
+  return {aligned, blocks, round_up(fixed_size(options, aligned) + sack_size(blocks, aligned))};
 }
 
 // Writes options one behind the other.

@@ -86,7 +86,7 @@ constexpr Parsed<void> check_addresses(const EthernetView& frame, const MacAddre
 struct EthernetRepr {
   MacAddress destination, source;
   EtherType ether_type = EtherType::ipv4;
-  VlanTags tags;
+  VlanTags tags{};
 
   static constexpr EthernetRepr from(const EthernetView& view) {
     return {view.destination(), view.source(), view.ether_type(), view.tags()};

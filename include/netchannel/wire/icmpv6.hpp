@@ -161,8 +161,8 @@ class NeighbourView {
 struct NeighbourRepr {
   bool solicitation = true;
   bool router = false, solicited = false, override_flag = false;  // of an advertisement
-  IpAddress target;
-  std::optional<MacAddress> link_layer;  // the source's or the target's, as in the view
+  IpAddress target{};
+  std::optional<MacAddress> link_layer{};  // the source's or the target's, as in the view
 
   static NeighbourRepr from(const NeighbourView& view);
   constexpr std::size_t size() const { return link_layer ? 32 : 24; }

@@ -110,9 +110,9 @@ struct Ipv4Repr {
   bool dont_fragment = false;
   bool more_fragments = false;
   std::uint16_t identification = 0;
-  std::uint16_t fragment_offset = 0;                     // in bytes, a multiple of 8
-  std::uint16_t payload_length = 0;                      // at most 65535 - size()
-  FixedList<std::uint8_t, kIpv4MaxOptionsSize> options;  // whole 32-bit words, as they stand in the header
+  std::uint16_t fragment_offset = 0;                       // in bytes, a multiple of 8
+  std::uint16_t payload_length = 0;                        // at most 65535 - size()
+  FixedList<std::uint8_t, kIpv4MaxOptionsSize> options{};  // whole 32-bit words, as they stand in the header
 
   static constexpr Ipv4Repr from(const Ipv4View& view) {
     Ipv4Repr repr{.source = view.source(),

@@ -120,7 +120,7 @@ class Ipv6View {
 // The fixed header alone. A packet with extension headers writes them behind it and counts them in
 // payload_length.
 struct Ipv6Repr {
-  IpAddress source, destination;
+  IpAddress source{}, destination{};
   std::uint8_t next_header = static_cast<std::uint8_t>(Protocol::udp);
   std::uint8_t hop_limit = 64;
   std::uint8_t traffic_class = 0;
@@ -148,7 +148,7 @@ struct Ipv6Repr {
 // The fragment header (RFC 8200 section 4.5), for who sends fragments.
 struct Ipv6FragmentRepr {
   std::uint8_t next_header = static_cast<std::uint8_t>(Protocol::udp);
-  FragmentInfo fragment;  // the offset is a multiple of 8 below 65536
+  FragmentInfo fragment{};  // the offset is a multiple of 8 below 65536
 
   static constexpr std::size_t size() { return kIpv6FragmentHeaderSize; }
   // `out` has at least size() bytes.

@@ -24,7 +24,7 @@ struct IpPacket {
   Protocol protocol = Protocol::udp;  // of an IPv6 fragment, of the header behind the fragment header
   std::uint8_t ttl = 0;               // or hop limit
   std::uint8_t tos = 0;               // or traffic class
-  IpAddress source, destination;
+  IpAddress source{}, destination{};
   Bytes header;   // IPv6: extension headers included
   Bytes payload;  // without link padding
   std::optional<FragmentInfo> fragment;

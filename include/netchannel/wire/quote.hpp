@@ -12,7 +12,7 @@
 namespace netchannel::wire {
 
 struct QuotedPacket {
-  FlowKey flow;  // from our side: local is the quoted packet's source. Ports are 0 unless has_ports.
+  FlowKey flow{};  // from our side: local is the quoted packet's source. Ports are 0 unless has_ports.
   bool has_ports = false;          // TCP or UDP, and not a later fragment
   std::uint32_t tcp_sequence = 0;  // of TCP
   std::uint16_t udp_length = 0;    // of UDP, as quoted

@@ -109,22 +109,22 @@ struct SackBlock {
 };
 
 struct TcpOptions {
-  std::optional<std::uint16_t> mss;          // on a SYN; as it stands, see usable_mss()
-  std::optional<std::uint8_t> window_scale;  // on a SYN; 0 to 14
-  bool sack_permitted = false;               // on a SYN
-  std::optional<TcpTimestamps> timestamps;
-  FixedList<SackBlock, kMaxSackBlocks> sack;
+  std::optional<std::uint16_t> mss{};          // on a SYN; as it stands, see usable_mss()
+  std::optional<std::uint8_t> window_scale{};  // on a SYN; 0 to 14
+  bool sack_permitted = false;                 // on a SYN
+  std::optional<TcpTimestamps> timestamps{};
+  FixedList<SackBlock, kMaxSackBlocks> sack{};
   friend constexpr bool operator==(const TcpOptions&, const TcpOptions&) = default;
 
   // The bytes that emit() takes, a multiple of 4 and at most 40.
   std::size_t size() const;
-  // Writes size() bytes. Numbers stand on 4-byte boundaries if that fits into 40 bytes; SACK blocks that do
-  // not fit are left out, the last first.
+  // Writes size() bytes. SACK blocks that do not fit into 40 bytes are left out, the last first. Numbers stand on 4-byte
+  // boundaries unless that would cost a block.
   void emit(MutableBytes out) const;
 };
 
 struct ParsedTcpOptions {
-  TcpOptions options;
+  TcpOptions options{};
   bool malformed = false;
 };
 ParsedTcpOptions parse_options(const TcpView& view);
@@ -138,10 +138,10 @@ struct TcpRepr {
   std::uint16_t destination_port = 0;
   std::uint32_t sequence = 0;
   std::uint32_t acknowledgment = 0;
-  TcpFlags flags;
+  TcpFlags flags{};
   std::uint16_t window = 0;
   std::uint16_t urgent_pointer = 0;
-  TcpOptions options;
+  TcpOptions options{};
 
   static TcpRepr from(const TcpView& view);
   std::size_t size() const { return kTcpMinHeaderSize + options.size(); }
