@@ -31,6 +31,8 @@ Bytes IpAddress::network_bytes() const {
 }
 
 std::optional<IpAddress> IpAddress::parse(std::string_view text) {
+  // inet_pton would stop at a zero byte and take what stands before it.
+  if (text.find('\0') != std::string_view::npos) return std::nullopt;
   const std::string terminated(text);
   IpAddress out;
   if (inet_pton(AF_INET, terminated.c_str(), out.bytes_.data() + 12) == 1) {

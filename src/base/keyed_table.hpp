@@ -1,10 +1,8 @@
-// A hash table from small keys to small values whose hash is keyed (SipHash-2-4, libsodium), so that whoever
+// A hash table from small keys to small values whose hash is keyed (siphash.hpp), so that whoever
 // chooses addresses and ports cannot choose collisions. Open addressing with linear probing in one array of a
 // power of two; at most half full; erasing moves what follows back, so there are no tombstones and a look-up
 // never degrades. Grows only in insert(), never on the packet path. One thread's.
 #pragma once
-
-#include <sodium/crypto_shorthash.h>
 
 #include <array>
 #include <bit>
@@ -14,31 +12,29 @@
 #include <utility>
 #include <vector>
 
+#include "base/siphash.hpp"
 #include "netchannel/flow.hpp"
 
 namespace netchannel {
 
-using HashKey = std::array<unsigned char, crypto_shorthash_KEYBYTES>;  // a secret, 16 random bytes
+// 16 random bytes from the system, for a table's secret.
+SipKey random_hash_key();
 
-// 16 random bytes from the system.
-HashKey random_hash_key();
-
-// A flow without its padding, as it is hashed.
-inline std::array<std::byte, 37> packed(const FlowKey& flow) {
-  std::array<std::byte, 37> out;
-  out[0] = static_cast<std::byte>(flow.protocol);
-  std::memcpy(out.data() + 1, flow.local.address.bytes().data(), 16);
-  std::memcpy(out.data() + 17, flow.peer.address.bytes().data(), 16);
-  std::memcpy(out.data() + 33, &flow.local.port, 2);
-  std::memcpy(out.data() + 35, &flow.peer.port, 2);
-  return out;
+// A flow as it is hashed: all of it and nothing else.
+inline std::array<std::uint64_t, 5> packed(const FlowKey& flow) {
+  std::array<std::uint64_t, 5> words;
+  std::memcpy(words.data(), flow.local.address.bytes().data(), 16);
+  std::memcpy(words.data() + 2, flow.peer.address.bytes().data(), 16);
+  words[4] = std::uint64_t{flow.local.port} << 32 | std::uint64_t{flow.peer.port} << 16 |
+             static_cast<std::uint64_t>(flow.protocol);
+  return words;
 }
 
 // packed(key) must give bytes that differ if and only if keys differ.
 template <class Key, class Value>
 class KeyedTable {
  public:
-  explicit KeyedTable(const HashKey& secret, std::size_t expected = 8)
+  explicit KeyedTable(const SipKey& secret, std::size_t expected = 8)
       : secret_(secret), cells_(std::bit_ceil(expected * 2)) {}
 
   std::size_t size() const { return size_; }
@@ -97,13 +93,7 @@ class KeyedTable {
   std::size_t next(std::size_t at) const { return (at + 1) & mask(); }
   std::size_t distance(std::size_t from, std::size_t to) const { return (to - from) & mask(); }
   std::size_t home_of(const Key& key) const {
-    const auto bytes = packed(key);
-    std::array<unsigned char, crypto_shorthash_BYTES> hash;
-    crypto_shorthash(hash.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
-                     secret_.data());
-    std::uint64_t value;
-    std::memcpy(&value, hash.data(), sizeof value);
-    return static_cast<std::size_t>(value) & mask();
+    return static_cast<std::size_t>(siphash(secret_, packed(key))) & mask();
   }
   void place(const Key& key, Value value) {
     std::size_t at = home_of(key);
@@ -118,7 +108,7 @@ class KeyedTable {
     }
   }
 
-  HashKey secret_;
+  SipKey secret_;
   std::vector<Cell> cells_;
   std::size_t size_ = 0;
 };

@@ -14,7 +14,7 @@ using ChannelId = std::uint16_t;
 
 class FlowTable {
  public:
-  explicit FlowTable(const HashKey& secret) : exact_(secret), wildcard_(secret) {}
+  explicit FlowTable(const SipKey& secret) : exact_(secret), wildcard_(secret) {}
 
   // False if the flow is claimed already.
   bool claim(const FlowKey& flow, ChannelId channel) { return table_of(flow).insert(flow, channel); }

@@ -45,11 +45,11 @@ TEST(KeyedTable, TellsKeysApartThatDifferInOneFieldOnly) {
 }
 
 TEST(KeyedTable, AgreesWithAMapOverRandomInsertsAndErasures) {
-  KeyedTable<FlowKey, int> table(HashKey{});
+  KeyedTable<FlowKey, int> table(SipKey{});
   std::map<FlowKey, int> reference;
   std::mt19937 random(1);
   for (int step = 0; step < 100'000; ++step) {
-    const FlowKey key = flow(random() % 500);
+    const FlowKey key = flow(static_cast<std::uint32_t>(random() % 500));
     if (random() % 2 == 0) {
       EXPECT_EQ(table.insert(key, step), reference.emplace(key, step).second);
     } else {
@@ -61,7 +61,9 @@ TEST(KeyedTable, AgreesWithAMapOverRandomInsertsAndErasures) {
     const auto expected = reference.find(flow(i));
     const int* found = table.find(flow(i));
     ASSERT_EQ(found != nullptr, expected != reference.end());
-    if (found != nullptr) EXPECT_EQ(*found, expected->second);
+    if (found != nullptr) {
+      EXPECT_EQ(*found, expected->second);
+    }
   }
   std::size_t visited = 0;
   table.for_each([&](const FlowKey& key, int value) {
