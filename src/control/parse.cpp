@@ -160,6 +160,7 @@ std::optional<Link> parse_link(const nlmsghdr& message) {
   link.index = static_cast<std::uint32_t>(header->ifi_index);
   link.name = attributes.text(IFLA_IFNAME);
   link.kind = info.text(IFLA_INFO_KIND);
+  link.alias = attributes.text(IFLA_IFALIAS);
   link.mac = mac_of(attributes.bytes(IFLA_ADDRESS));
   link.mtu = attributes.u32(IFLA_MTU);
   link.rx_queues = attributes.u32(IFLA_NUM_RX_QUEUES);

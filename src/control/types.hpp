@@ -16,7 +16,8 @@ namespace netchannel::control {
 struct Link {
   std::uint32_t index = 0;
   std::string name;
-  std::string kind;  // rtnetlink's: "veth", "tun" (also a TAP), "bridge", ...; empty for hardware and for lo
+  std::string kind;   // rtnetlink's: "veth", "tun" (also a TAP), "bridge", ...; empty for hardware and for lo
+  std::string alias;  // what somebody wrote on it (`ip link set NAME alias TEXT`)
   MacAddress mac;
   std::uint32_t mtu = 0;        // layer-3 bytes
   std::uint32_t rx_queues = 0;  // allocated; ethtool's channels() says how many are in use
