@@ -18,10 +18,10 @@ namespace netchannel::proto {
 
 struct Route {
   Prefix destination;
-  IpAddress gateway;           // unspecified: the destination is on the link
-  std::uint32_t metric = 0;    // the lowest wins among equal prefixes
-  IpAddress preferred_source;  // unspecified: chosen by choose_source()
-  bool elsewhere = false;      // leads through another interface: not ours to send
+  IpAddress gateway{};           // unspecified: the destination is on the link
+  std::uint32_t metric = 0;      // the lowest wins among equal prefixes
+  IpAddress preferred_source{};  // unspecified: chosen by choose_source()
+  bool elsewhere = false;        // leads through another interface: not ours to send
   friend bool operator==(const Route&, const Route&) = default;
 };
 

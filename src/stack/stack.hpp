@@ -57,6 +57,7 @@ struct StackLimits {
   std::uint32_t waiting_of_neighbour = 64;
   std::uint32_t burst = 64;  // frames taken in one poll
   std::uint32_t icmp_errors_per_second = 100;
+  std::uint32_t narrow_paths = 256;  // destinations whose path is known to be narrower than the link
 };
 
 struct StackOptions {
@@ -118,6 +119,8 @@ struct PollResult {
   bool more = false;            // the burst was full: poll again before sleeping
   bool did_something() const { return frames + sent + recycled != 0; }
 };
+
+struct World;
 
 class Stack {
  public:
@@ -185,7 +188,6 @@ class Stack {
   bool inject_slow_path(Bytes payload, const Endpoint& peer, const Endpoint& local) noexcept;
 
  private:
-  struct World;
   explicit Stack(std::unique_ptr<World> world);
   std::unique_ptr<World> world_;
 };

@@ -1,0 +1,121 @@
+// The way out: finds the way to a destination (route, source, neighbour, path MTU), writes packets into
+// transmit frames and stages them on the channel, which sees a whole burst at flush(). Nothing is held back
+// longer than the call that made it.
+//
+//   send()  -> header cache hit -> frame: [headers | payload copied and summed] -> stage          the fast
+//   path
+//           -> miss -> find_way() -> cached, or waits for the neighbour, or a status
+//   larger than a packet -> send_ip(): fragments; larger than a slot -> several frames a packet
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "channel/channel.hpp"
+#include "netchannel/datagram.hpp"
+#include "netchannel/frame.hpp"
+#include "netchannel/stats.hpp"
+#include "netchannel/wire/checksum.hpp"
+#include "proto/fragment.hpp"
+#include "proto/neighbour.hpp"
+#include "proto/path_mtu.hpp"
+#include "proto/route.hpp"
+#include "stack/header_cache.hpp"
+#include "stack/local_net.hpp"
+#include "stack/udp_sockets.hpp"
+#include "stack/waiting_room.hpp"
+
+namespace netchannel::stack {
+
+// What egress works on, all owned by the stack.
+struct EgressParts {
+  ConsumerEnd& channel;
+  FramePool& frames;
+  LinkFacts& link;
+  LocalNet& net;
+  proto::RouteTable& routes;
+  proto::NeighbourCache& neighbours;
+  proto::PathMtuTable& paths;
+  UdpSockets& sockets;
+  CounterPage& counters;
+  const StackLimits& limits;
+};
+
+// How to reach a destination.
+struct Way {
+  SendStatus status = SendStatus::queued;  // else: it cannot be reached, and nothing below holds
+  IpAddress source{}, destination{};
+  MacAddress mac{};                            // all zero while the neighbour is unknown
+  std::uint32_t mtu = 0;                       // of the path
+  std::optional<std::uint32_t> waits_under{};  // the neighbour's index
+  Instant valid_until = kForever;
+};
+
+// One IP packet to be written, or several if it must be fragmented: `head` then `body` behind the IP header.
+struct IpOut {
+  Protocol protocol = Protocol::udp;
+  std::uint8_t ttl = 64, tos = 0;
+  bool dont_fragment = false;
+  Bytes head{}, body{};
+  UdpHandle socket{};  // who is told if the neighbour fails, or none
+  Endpoint peer{};
+};
+
+class Egress {
+ public:
+  Egress(const EgressParts& parts, const SipKey& key);
+
+  // Sends one datagram of a socket. `sum`: of this payload, from the call before if it was the same; empty:
+  // unknown. would_block: nothing was done, and no later datagram of the burst should be tried.
+  SendStatus send_udp(const UdpSocketState& socket, const Endpoint& peer, Bytes payload,
+                      std::optional<wire::PartialSum>& sum);
+
+  // `source`: unspecified: choose it.
+  Way find_way(const IpAddress& destination, const IpAddress& source);
+  SendStatus send_ip(const Way& way, const IpOut& out);
+  // An Ethernet frame that is no IP packet.
+  bool send_raw(const MacAddress& to, std::uint16_t ether_type, Bytes payload);
+
+  void flush();
+  // Frames given to the channel since the last call.
+  std::uint32_t take_sent() { return std::exchange(sent_, 0u); }
+  void reclaim();
+
+  // Prebuilt headers are void.
+  void invalidate() { ++generation_; }
+  void on_resolved(std::uint32_t neighbour, const MacAddress& mac);
+  void on_failed(std::uint32_t neighbour);
+  void act(const proto::NeighbourAction& action);
+  std::size_t take_resolve_requests(std::span<IpAddress> out);
+  bool has_resolve_requests() const { return resolve_count_ != 0; }
+
+  // The time of the poll; all that is sent until the next is sent now.
+  Instant now{};
+
+ private:
+  static constexpr std::size_t kMostParts =
+      160;  // frames of one datagram: 65535 bytes in pieces of the least MTU
+  struct Writer;
+  SendStatus send_udp_slowly(const UdpSocketState& socket, const Endpoint& peer, Bytes payload);
+  SendStatus judge_peer(const UdpSocketState& socket, const Endpoint& peer) const;
+  MacAddress group_mac(const IpAddress& group) const;
+  void use_neighbour(const IpAddress& next_hop, Way& way);
+  bool room_for(std::uint32_t frames);
+  void stage(Frame frame);
+  SendStatus let_go(const Way& way, const IpOut& out, std::uint32_t parts);
+
+  EgressParts at_;
+  HeaderCache cache_;
+  WaitingRoom waiting_;
+  proto::IdentificationSource identification_;
+  std::array<Frame, kMostParts> parts_;
+  std::uint32_t staged_ = 0;
+  std::uint32_t sent_ = 0;
+  std::uint32_t generation_ = 1;
+  std::array<IpAddress, 256> resolve_requests_;
+  std::uint32_t resolve_head_ = 0, resolve_count_ = 0;
+};
+
+}  // namespace netchannel::stack

@@ -1,0 +1,226 @@
+#include "stack/ingress.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "netchannel/wire/ethernet.hpp"
+#include "netchannel/wire/packet.hpp"
+#include "netchannel/wire/udp.hpp"
+#include "proto/udp.hpp"
+#include "stack/icmp_ingress.hpp"
+
+namespace netchannel::stack {
+namespace {
+
+// Linux sends at most 17 parts and a head; a 64 KiB super-frame in 2 KiB slots has 33.
+constexpr std::uint32_t kMostParts = 36;
+
+void start_chain(World& world, const Frame& first) {
+  auto whole = world.large.allocate(0);
+  if (!whole && world.reassembler.evict_oldest()) whole = world.large.allocate(0);
+  world.chain_lost = !whole;
+  if (!whole) return world.drop(DropReason::no_frames);
+  world.chain = std::move(*whole);
+  world.chain.set_flags(first.desc().flags & static_cast<std::uint16_t>(~kContinues), first.desc().l4_offset);
+  world.chain.set_segment_size(first.desc().segment_size);
+}
+
+void lose_chain(World& world, DropReason reason) {
+  world.drop(reason);
+  world.chain = {};
+  world.chain_lost = true;
+}
+
+// One part of a packet of several. Its bytes are copied, so that a packet is in one piece for whoever reads
+// it, and the slot goes home.
+void take_part(World& world, const Frame& part) {
+  if (world.chain_parts++ == 0) start_chain(world, part);
+  if (!world.chain_lost && world.chain_parts > kMostParts)
+    lose_chain(world, DropReason::device_chain_too_long);
+  if (!world.chain_lost) {
+    const Bytes bytes = part.bytes();
+    const MutableBytes to = world.chain.append(bytes.size());
+    if (to.size() < bytes.size()) {
+      lose_chain(world, DropReason::device_frame_too_large);
+    } else {
+      std::copy(bytes.begin(), bytes.end(), to.begin());
+    }
+  }
+  if ((part.desc().flags & kContinues) != 0) return;
+  world.chain_parts = 0;
+  if (!world.chain_lost) receive_frame(world, std::move(world.chain), false);
+}
+
+void receive_udp(World& world, Frame&& frame, const wire::IpPacket& packet, const LinkSource& from) {
+  const auto udp = wire::UdpView::parse(packet.payload);
+  if (!udp) return world.drop(udp.error());
+  const Endpoint peer{packet.source, udp->source_port()}, local{packet.destination, udp->destination_port()};
+  if (world.options.verify_checksums) {
+    using Verdict = proto::ChecksumVerdict;
+    const bool virtual_link = world.link().virtual_link;
+    switch (proto::judge_udp_checksum(*udp, peer.address, local.address, frame.desc().flags, virtual_link)) {
+      case Verdict::accepted:
+        break;
+      case Verdict::accepted_partial:
+        world.counters.add(Counter::checksum_partial_accepted);
+        break;
+      case Verdict::wrong:
+        return world.drop(DropReason::udp_bad_checksum);
+      case Verdict::missing_v6:
+        return world.drop(DropReason::udp_no_checksum_v6);
+    }
+  }
+  const Bytes payload = udp->payload();
+  const auto offset = static_cast<std::uint32_t>(payload.data() - frame.bytes().data());
+  const bool from_rx = from.rx_slot;
+  UdpArrival arrival{std::move(frame),
+                     from_rx,
+                     offset,
+                     static_cast<std::uint32_t>(payload.size()),
+                     peer,
+                     local,
+                     world.now,
+                     packet.tos,
+                     packet.ttl,
+                     false};
+  if (local.address.is_v4() && world.net.is_broadcast(local.address)) {
+    world.sockets.deliver_broadcast(arrival);
+    return;
+  }
+  switch (world.sockets.deliver(std::move(arrival))) {
+    case UdpSockets::Delivery::delivered:
+      ++world.delivered;
+      break;
+    case UdpSockets::Delivery::nobody:
+      answer_port_unreachable(world, packet, from);
+      break;
+    case UdpSockets::Delivery::dropped:
+      break;
+  }
+}
+
+// The packet is whole and for us. `packet` looks into `frame`.
+void receive_transport(World& world, Frame&& frame, const wire::IpPacket& packet, const LinkSource& from) {
+  const bool v4 = packet.version == 4;
+  if (packet.protocol == Protocol::udp) return receive_udp(world, std::move(frame), packet, from);
+  if (packet.protocol == Protocol::icmp && v4) return receive_icmp(world, packet, from);
+  if (packet.protocol == Protocol::icmpv6 && !v4) return receive_icmpv6(world, packet, from);
+  if (packet.version == 6 && static_cast<std::uint8_t>(packet.protocol) == wire::Ipv6NextHeader::kNone) {
+    return world.drop(DropReason::ipv6_no_next_header);
+  }
+  world.drop(DropReason::ip_unknown_protocol);
+}
+
+void receive_fragment(World& world, const wire::IpPacket& fragment, const LinkSource& from) {
+  auto whole = world.reassembler.add(fragment, world.now);
+  if (!whole) return;
+  wire::IpPacket packet;
+  packet.version = whole->version;
+  packet.protocol = whole->protocol;
+  packet.ttl = whole->ttl;
+  packet.tos = whole->tos;
+  packet.source = whole->source;
+  packet.destination = whole->destination;
+  packet.payload = whole->payload.bytes();
+  if (packet.version == 6 && wire::is_ipv6_extension(static_cast<std::uint8_t>(packet.protocol))) {
+    const auto chain = wire::walk_ipv6_extensions(static_cast<std::uint8_t>(packet.protocol), packet.payload);
+    if (!chain) return world.drop(chain.error());
+    if (chain->unknown_option || chain->fragment) return world.drop(DropReason::ipv6_bad_option);
+    packet.protocol = chain->protocol;
+    packet.payload = packet.payload.subspan(chain->length);
+  }
+  receive_transport(world, std::move(whole->payload), packet, {from.mac, from.group, false});
+}
+
+// Source and destination, as far as it takes to know who we are.
+std::optional<DropReason> judge_addresses(World& world, const wire::IpPacket& packet) {
+  if (world.net.is_ours(packet.source)) {
+    const bool ported = packet.protocol == Protocol::udp || packet.protocol == Protocol::tcp;
+    const bool land = packet.source == packet.destination && ported && packet.payload.size() >= 4 &&
+                      load_be16(packet.payload, 0) == load_be16(packet.payload, 2);
+    return land ? DropReason::ip_land : DropReason::ip_martian_source;
+  }
+  if (const auto good = wire::check_source(packet); !good) return good.error();
+  if (world.net.is_ours(packet.destination)) return std::nullopt;
+  if (packet.version == 6) {
+    const bool for_all = packet.protocol == Protocol::icmpv6 && world.net.is_our_group(packet.destination);
+    return for_all ? std::nullopt : std::optional(DropReason::ip_not_ours);
+  }
+  if (world.net.is_broadcast(packet.source)) return DropReason::ip_martian_source;
+  return world.net.is_broadcast(packet.destination) ? std::nullopt : std::optional(DropReason::ip_not_ours);
+}
+
+void receive_ip(World& world, Frame&& frame, Bytes l3, const LinkSource& from) {
+  const auto packet = wire::parse_ip(l3);
+  if (!packet) {
+    world.drop(packet.error());
+    if (packet.error() == DropReason::ipv6_bad_option) answer_unknown_option(world, l3, from);
+    return;
+  }
+  if (world.options.verify_checksums && !wire::verify_header_checksum(*packet)) {
+    return world.drop(DropReason::ipv4_bad_checksum);
+  }
+  if (const auto reason = judge_addresses(world, *packet)) return world.drop(*reason);
+  if (packet->fragment) return receive_fragment(world, *packet, from);
+  receive_transport(world, std::move(frame), *packet, from);
+}
+
+}  // namespace
+
+void take_descriptor(World& world, const FrameDesc& desc) {
+  auto frame = world.rx.adopt(desc);
+  if (!frame) return world.drop(DropReason::device_bad_descriptor);
+  const bool continues = (desc.flags & kContinues) != 0;
+  if (continues || world.chain_parts != 0) return take_part(world, *frame);
+  receive_frame(world, std::move(*frame), true);
+}
+
+void receive_frame(World& world, Frame frame, bool rx_slot) {
+  const auto ethernet = wire::EthernetView::parse(frame.bytes());
+  if (!ethernet) return world.drop(ethernet.error());
+  if (const auto good = wire::check_addresses(*ethernet, world.link().mac); !good)
+    return world.drop(good.error());
+  // Identifier 0 carries a priority only (802.1Q section 9.6); any other is a network that we are not on.
+  for (const wire::VlanTag& tag : ethernet->tags()) {
+    if (tag.id() != 0) return world.drop(DropReason::eth_unknown_type);
+  }
+  const Bytes l3 = ethernet->payload();
+  const std::uint8_t version = l3.empty() ? 0 : load_u8(l3, 0) >> 4;
+  const LinkSource from{ethernet->source(), ethernet->destination().is_multicast(), rx_slot};
+  switch (ethernet->ether_type()) {
+    case wire::EtherType::ipv4:
+      if (l3.size() < wire::kIpv4MinHeaderSize) return world.drop(DropReason::ipv4_truncated);
+      if (version != 4) return world.drop(DropReason::ipv4_bad_version);
+      return receive_ip(world, std::move(frame), l3, from);
+    case wire::EtherType::ipv6:
+      if (l3.size() < wire::kIpv6HeaderSize) return world.drop(DropReason::ipv6_truncated);
+      if (version != 6) return world.drop(DropReason::ipv6_bad_version);
+      return receive_ip(world, std::move(frame), l3, from);
+    case wire::EtherType::arp:
+      return receive_arp(world, l3);
+    default:
+      return world.drop(DropReason::eth_unknown_type);
+  }
+}
+
+bool deliver_copy(World& world, Bytes payload, const Endpoint& peer, const Endpoint& local, bool slow_path) {
+  auto frame = world.large.allocate(0);
+  if (!frame && world.reassembler.evict_oldest()) frame = world.large.allocate(0);
+  if (!frame) {
+    world.drop(DropReason::no_frames);
+    return false;
+  }
+  const MutableBytes to = frame->append(payload.size());
+  if (to.size() < payload.size()) {
+    world.drop(DropReason::device_frame_too_large);
+    return false;
+  }
+  std::copy(payload.begin(), payload.end(), to.begin());
+  if (slow_path) world.counters.add(Counter::udp_slow_path);
+  UdpArrival arrival{
+      std::move(*frame), false, 0, static_cast<std::uint32_t>(payload.size()), peer, local, world.now, 0, 0,
+      slow_path};
+  return world.sockets.deliver(std::move(arrival)) == UdpSockets::Delivery::delivered;
+}
+
+}  // namespace netchannel::stack

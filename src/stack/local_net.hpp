@@ -1,0 +1,39 @@
+// Which addresses are ours and which are our link's: asked of every packet, so the common host with a handful
+// of addresses is answered by comparing with each, and only a host with many by a search.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "netchannel/address.hpp"
+
+namespace netchannel::stack {
+
+class LocalNet {
+ public:
+  void set(std::span<const Prefix> addresses);
+  std::span<const Prefix> addresses() const { return prefixes_; }
+
+  bool is_ours(const IpAddress& address) const {
+    if (sorted_.size() > kFew) return search(address);
+    for (const IpAddress& mine : sorted_) {
+      if (mine == address) return true;
+    }
+    return false;
+  }
+  // 255.255.255.255 or the broadcast address of a network of ours.
+  bool is_broadcast(const IpAddress& address) const;
+  // In a network of ours.
+  bool is_on_link(const IpAddress& address) const;
+  // ff02::1 or the solicited-node group of an address of ours (RFC 4291 section 2.8).
+  bool is_our_group(const IpAddress& group) const;
+
+ private:
+  static constexpr std::size_t kFew = 8;
+  bool search(const IpAddress& address) const;
+  std::vector<Prefix> prefixes_;
+  std::vector<IpAddress> sorted_;
+  std::vector<IpAddress> broadcasts_;
+};
+
+}  // namespace netchannel::stack
