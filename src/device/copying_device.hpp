@@ -19,6 +19,7 @@ namespace netchannel::device {
 // Descriptors of one packet at most: a head and 17 fragments is the most that the kernel's XDP makes.
 inline constexpr std::size_t kMaxParts = 18;
 inline constexpr std::size_t kEthernetHeader = 14;
+inline constexpr std::size_t kVlanTag = 4;  // 802.1Q, on top of the MTU and the Ethernet header
 
 // Where a device finds packet memory and where it counts. Both must outlive it; the page has one writer, its
 // thread.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <random>
+#include <optional>
+
+#include "device/dice.hpp"
 
 namespace netchannel::device {
 namespace {
@@ -12,8 +14,6 @@ struct Flight {
   std::vector<std::byte> bytes;
   FrameDesc meta;  // flags, segment size and l4 offset, if the link passes them on
 };
-
-bool is_probability(double p) { return p >= 0 && p <= 1; }
 
 Result<void> check(const LinkDirection& d) {
   if (!is_probability(d.loss) || !is_probability(d.duplicate) || !is_probability(d.corrupt) ||
@@ -30,7 +30,7 @@ Result<void> check(const LinkDirection& d) {
 // One direction.
 class Wire {
  public:
-  Wire(const LinkDirection& options, std::uint64_t seed) : options_(options), random_(seed) {}
+  Wire(const LinkDirection& options, std::uint64_t seed) : options_(options), dice_(seed) {}
 
   void change(const LinkDirection& options) { options_ = options; }
   const LinkStats& stats() const { return stats_; }
@@ -41,7 +41,7 @@ class Wire {
 
   void send(Flight flight, Instant now) {
     ++stats_.sent;
-    if (chance(options_.loss)) {
+    if (dice_.chance(options_.loss)) {
       ++stats_.lost;
       return;
     }
@@ -50,9 +50,9 @@ class Wire {
       ++stats_.queue_drops;
       return;
     }
-    if (!flight.bytes.empty() && chance(options_.corrupt)) corrupt(flight.bytes);
+    if (!flight.bytes.empty() && dice_.chance(options_.corrupt)) corrupt(flight.bytes);
     const Instant arrives = arrival(*leaves);
-    if (chance(options_.duplicate)) {
+    if (dice_.chance(options_.duplicate)) {
       ++stats_.duplicated;
       fly(flight, arrives);
     }
@@ -77,12 +77,6 @@ class Wire {
   std::uint64_t take_overflows() { return std::exchange(overflows_, 0); }
 
  private:
-  // std::uniform_*_distribution differs between libraries; the generator does not.
-  bool chance(double probability) {
-    return probability > 0 && static_cast<double>(random_() >> 11) * 0x1p-53 < probability;
-  }
-  std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
-
   // When the last bit leaves the sender; no value if the queue has no room.
   std::optional<Instant> enqueue(std::size_t bytes, Instant now) {
     while (!queue_.empty() && queue_.front().leaves <= now) {
@@ -108,10 +102,10 @@ class Wire {
     Instant arrives = leaves + options_.delay;
     if (options_.jitter.count() > 0) {
       const auto spread = static_cast<std::uint64_t>(options_.jitter.count());
-      arrives = arrives + Duration(static_cast<std::int64_t>(below(spread + 1)));
+      arrives = arrives + Duration(static_cast<std::int64_t>(dice_.below(spread + 1)));
     }
     arrives = std::max(arrives, last_arrival_);
-    if (chance(options_.reorder)) {
+    if (dice_.chance(options_.reorder)) {
       ++stats_.reordered;
       return arrives + options_.reorder_by;
     }
@@ -122,7 +116,7 @@ class Wire {
   void corrupt(std::vector<std::byte>& bytes) {
     ++stats_.corrupted;
     for (std::uint32_t i = 0; i < options_.corrupt_bits; ++i) {
-      const std::uint64_t bit = below(bytes.size() * 8);
+      const std::uint64_t bit = dice_.below(bytes.size() * 8);
       bytes[bit / 8] ^= std::byte{1} << (bit % 8);
     }
   }
@@ -136,7 +130,7 @@ class Wire {
     std::size_t bytes;
   };
   LinkDirection options_;
-  std::mt19937_64 random_;
+  Dice dice_;
   LinkStats stats_;
   std::deque<Queued> queue_;
   std::size_t queued_bytes_ = 0;

@@ -18,9 +18,6 @@
 namespace netchannel::device {
 namespace {
 
-// An 802.1Q tag comes on top of the MTU and the Ethernet header.
-constexpr std::size_t kVlanTag = 4;
-
 ifreq request_for(const std::string& name) {
   ifreq request{};
   name.copy(request.ifr_name, IFNAMSIZ - 1);

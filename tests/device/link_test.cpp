@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <set>
+
 #include "testkit/gtest.hpp"
 #include "testkit/port.hpp"
 

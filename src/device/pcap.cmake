@@ -1,0 +1,1 @@
+list(APPEND device_libs PkgConfig::LIBPCAP)
