@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -17,7 +18,7 @@ namespace netchannel::lab {
 
 namespace {
 
-constexpr std::chrono::seconds kCarrierWait{10};
+constexpr std::chrono::seconds kReadyWait{10};
 
 bool is_good_name(const std::string& name) {
   const auto good = [](char c) {
@@ -250,21 +251,44 @@ LabResult<void> impair_side(const LabOptions& options, const Plan& plan, Side si
   return failure("delay and loss were refused: " + finished->errors.substr(0, finished->errors.find('\n')));
 }
 
+// In the interface's namespace. The kernel makes the local route of an IPv6 address a moment after the
+// address, and until then forwards what comes for it.
+LabResult<void> wait_until_ready(const std::string& interface_name, bool with_carrier,
+                                 const std::vector<IpAddress>& addresses) {
+  auto mirror = control::Mirror::open(interface_name);
+  if (!mirror) return failure(interface_name + ": " + describe(mirror.error()));
+  const auto ready = [&] {
+    const control::Snapshot& now = mirror->snapshot();
+    const auto is_local = [&](const IpAddress& address) {
+      const control::Route* route = control::find_route(now, address);
+      return route != nullptr && route->type == control::RouteType::local;
+    };
+    return (now.link.running || !with_carrier) && std::all_of(addresses.begin(), addresses.end(), is_local);
+  };
+  const auto deadline = std::chrono::steady_clock::now() + kReadyWait;
+  while (!ready()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return failure(interface_name + " did not come up; `dmesg` may tell why");
+    }
+    pollfd readable{mirror->fd(), POLLIN, 0};
+    ::poll(&readable, 1, 100);
+    mirror->refresh();
+  }
+  return {};
+}
+
+std::vector<IpAddress> addresses_of(const Prefix& v4, const Prefix& v6) {
+  std::vector<IpAddress> out{v4.address};
+  if (has_ipv6()) out.push_back(v6.address);
+  return out;
+}
+
 // A new veth drops what is sent until the kernel's link watch has seen its carrier, up to a second later.
-LabResult<void> wait_for_carrier(const LabOptions& options, Side side) {
+LabResult<void> wait_for_side(const LabOptions& options, const Plan& plan, Side side) {
   auto network_namespace = open_namespace(options.name, side);
   if (!network_namespace) return tl::unexpected(network_namespace.error());
-  return call_in(*network_namespace, []() -> LabResult<void> {
-    auto mirror = control::Mirror::open(kInterface);
-    if (!mirror) return failure(describe(mirror.error()));
-    const auto deadline = std::chrono::steady_clock::now() + kCarrierWait;
-    while (!mirror->snapshot().link.running) {
-      if (std::chrono::steady_clock::now() > deadline) return failure("the lab's veth did not come up");
-      pollfd ready{mirror->fd(), POLLIN, 0};
-      ::poll(&ready, 1, 100);
-      mirror->refresh();
-    }
-    return {};
+  return call_in(*network_namespace, [&] {
+    return wait_until_ready(kInterface, true, addresses_of(plan.v4(side), plan.v6(side)));
   });
 }
 
@@ -277,7 +301,7 @@ LabResult<void> make(const LabOptions& options, const Plan& plan) {
     if (auto done = impair_side(options, plan, side); !done) return done;
   }
   for (const Side side : {Side::a, Side::b}) {
-    if (auto done = wait_for_carrier(options, side); !done) return done;
+    if (auto done = wait_for_side(options, plan, side); !done) return done;
   }
   return run_or_fail(
       {"ip", "-n", plan.namespace_name(Side::a), "link", "set", kInterface, "alias", alias_of(options)});
@@ -328,7 +352,8 @@ LabResult<void> configure_tap(const std::string& interface_name, const TapPlan& 
     commands.push_back(
         {"ip", "address", "replace", plan.kernel_v6.to_string(), "dev", interface_name, "nodad"});
   }
-  return run_all(commands);
+  if (auto done = run_all(commands); !done) return done;
+  return wait_until_ready(interface_name, false, addresses_of(plan.kernel_v4, plan.kernel_v6));
 }
 
 }  // namespace netchannel::lab
