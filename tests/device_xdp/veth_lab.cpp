@@ -1,29 +1,18 @@
 #include "veth_lab.hpp"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <poll.h>
-#include <sched.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 namespace netchannel::device {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-UniqueFd current_namespace() { return UniqueFd{::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)}; }
-
-std::string path_of(const UniqueFd& fd) {
-  return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd.get());
-}
 
 bool wait_readable(int fd, Clock::time_point until) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
@@ -32,51 +21,6 @@ bool wait_readable(int fd, Clock::time_point until) {
 }
 
 }  // namespace
-
-void VethLab::SetUp() {
-  home_ = current_namespace();
-  if (::geteuid() != 0 || ::unshare(CLONE_NEWNET) != 0) {
-    GTEST_SKIP() << "SKIPPED: needs root, to make network namespaces and load an XDP program";
-  }
-  made_ = true;
-}
-
-void VethLab::TearDown() {
-  if (!made_) return;
-  ASSERT_EQ(::setns(home_.get(), CLONE_NEWNET), 0);
-}
-
-void VethLab::build(const LabOptions& options) {
-  b_ = current_namespace();
-  ASSERT_EQ(::unshare(CLONE_NEWNET), 0);
-  a_ = current_namespace();
-  const auto queues = [](std::uint32_t n) {
-    return " numrxqueues " + std::to_string(n) + " numtxqueues " + std::to_string(n);
-  };
-  const std::uint32_t peer_queues = options.peer_queues == 0 ? options.queues : options.peer_queues;
-  const std::string mtu = " mtu " + std::to_string(options.mtu);
-  must("ip link add eth0 address 02:00:00:00:00:0a" + mtu + queues(options.queues) +
-       " type veth peer name eth0 address 02:00:00:00:00:0b" + mtu + queues(peer_queues) + " netns " +
-       path_of(b_));
-  prepare(kOurV4, kOurV6);
-  in_b([this] { prepare(kPeerV4, kPeerV6); });
-}
-
-void VethLab::prepare(const IpAddress& v4, const IpAddress& v6) {
-  must("ip link set lo up && ip addr add " + v4.to_string() + "/24 dev eth0 && ip addr add " +
-       v6.to_string() + "/64 dev eth0 nodad && ip link set eth0 up");
-}
-
-void VethLab::in_b(const std::function<void()>& what) {
-  ASSERT_EQ(::setns(b_.get(), CLONE_NEWNET), 0);
-  what();
-  ASSERT_EQ(::setns(a_.get(), CLONE_NEWNET), 0);
-}
-
-void VethLab::must(const std::string& command) {
-  const int status = std::system(command.c_str());
-  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << command;
-}
 
 Result<std::unique_ptr<AfXdpDevice>> VethLab::try_open(const AfXdpOptions& options, FrameRegion& region,
                                                        CounterPage& counters) {

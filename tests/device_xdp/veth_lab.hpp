@@ -1,16 +1,11 @@
-// Two nameless network namespaces with a veth pair, for tests of the AF_XDP device against a kernel peer:
-//
-//   side a: eth0  10.77.0.1  fd77::1  02:00:00:00:00:0a   ours; the test's thread stands here
-//   side b: eth0  10.77.0.2  fd77::2  02:00:00:00:00:0b   the peer, whose sockets are made with in_b()
-//
-// They live as long as descriptors of this process, so nothing is left behind however a test ends.
+// For tests of the AF_XDP device against a kernel peer: the device on one end of testkit's veth pair, and the
+// kernel's sockets on the other, or beside it.
 #pragma once
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +14,7 @@
 #include "device/af_xdp/af_xdp.hpp"
 #include "testkit/frames.hpp"
 #include "testkit/port.hpp"
+#include "testkit/veth_pair.hpp"
 
 namespace netchannel::device {
 
@@ -26,30 +22,17 @@ using testkit::Packet;
 
 inline const MacAddress kOurMac{{0x02, 0, 0, 0, 0, 0x0a}};
 inline const MacAddress kPeerMac{{0x02, 0, 0, 0, 0, 0x0b}};
-inline const IpAddress kOurV4 = *IpAddress::parse("10.77.0.1");
-inline const IpAddress kPeerV4 = *IpAddress::parse("10.77.0.2");
-inline const IpAddress kOurV6 = *IpAddress::parse("fd77::1");
-inline const IpAddress kPeerV6 = *IpAddress::parse("fd77::2");
-
-struct LabOptions {
-  std::uint32_t mtu = 1500;
-  std::uint32_t queues = 1;       // of our side, receive; the peer has as many for transmit
-  std::uint32_t peer_queues = 0;  // 0: as many as ours
-};
+// The pair's own, for constants outside a fixture.
+inline constexpr IpAddress kOurV4 = IpAddress::v4(10, 77, 0, 1);
+inline constexpr IpAddress kPeerV4 = IpAddress::v4(10, 77, 0, 2);
+inline constexpr IpAddress kOurV6 = IpAddress::v6({0xfd, 0x77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
+inline constexpr IpAddress kPeerV6 = IpAddress::v6({0xfd, 0x77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2});
 
 // Long enough for any healthy machine; a wait that ends here is a failure.
 inline constexpr std::chrono::milliseconds kPatience{5000};
 
-class VethLab : public ::testing::Test {
+class VethLab : public testkit::VethPair {
  protected:
-  void SetUp() override;
-  void TearDown() override;
-
-  void build(const LabOptions& options = {});
-  // Runs `what` with the thread in the peer's namespace; sockets made there stay there.
-  void in_b(const std::function<void()>& what);
-  static void must(const std::string& command);
-
   // Opens the device on eth0 of the namespace that the thread stands in; fails the test if it cannot.
   struct Opened {
     std::unique_ptr<testkit::Port> port;
@@ -67,13 +50,6 @@ class VethLab : public ::testing::Test {
                                      std::chrono::milliseconds patience = kPatience);
   // True if the device has nothing, after the kernel has had every chance to deliver.
   static bool stays_silent(Opened& opened);
-
- private:
-  void prepare(const IpAddress& v4, const IpAddress& v6);
-  UniqueFd home_;
-  UniqueFd a_;
-  UniqueFd b_;
-  bool made_ = false;
 };
 
 // A kernel datagram or raw socket in the namespace where it is made.
