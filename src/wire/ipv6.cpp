@@ -58,8 +58,7 @@ class Walk {
   }
 
   Parsed<void> pass_fragment(Bytes header) {
-    const std::uint16_t word = load_be16(header, 2);
-    const FragmentInfo fragment{load_be32(header, 4), word & 0xfff8u, (word & 1) != 0};
+    const FragmentInfo fragment = load_ipv6_fragment(header, 0);
     // RFC 6946: offset 0 and nothing more is a whole packet, whatever its identification.
     if (fragment.offset != 0 || fragment.more) chain_.fragment = fragment;
     return {};
@@ -82,7 +81,7 @@ class Walk {
       if (length > header.size() - at) return drop(DropReason::ipv6_bad_option);
       padding = type == kPad1 || type == kPadN ? padding + length : 0;
       if (padding > kMostPadding) return drop(DropReason::ipv6_bad_option);
-      const auto action = Ipv6OptionAction{static_cast<std::uint8_t>(type >> 6)};
+      const Ipv6OptionAction action = ipv6_option_action(type);
       if (action != Ipv6OptionAction::skip && !chain_.unknown_option) {
         chain_.unknown_option = Ipv6UnknownOption{action, static_cast<std::uint32_t>(at_ + at)};
       }

@@ -63,7 +63,7 @@ constexpr PartialSum checksum_scalar(Bytes bytes) {
   return sum;
 }
 
-// The same sum, 32 or more bytes a step.
+// The same sum, 64 bytes a step.
 PartialSum checksum_fast(Bytes bytes);
 
 // Copies all of `from` to the beginning of `to` and returns the sum of the bytes copied. `to` is at least as

@@ -50,28 +50,35 @@ class EthernetView {
  public:
   static constexpr Parsed<EthernetView> parse(Bytes frame) {
     if (frame.size() < kEthernetHeaderSize) return drop(DropReason::eth_truncated);
-    EthernetView view(frame);
-    while (is_vlan(view.ether_type())) {
-      if (view.tags_.size() == kMaxVlanTags) return drop(DropReason::eth_vlan_too_deep);
-      if (frame.size() < view.header_length() + kVlanTagSize) return drop(DropReason::eth_vlan_truncated);
-      view.tags_.push_back({view.ether_type(), load_be16(frame, view.header_length())});
+    std::size_t type_at = 12;
+    while (is_vlan(EtherType{load_be16(frame, type_at)})) {
+      if (type_at == 12 + kMaxVlanTags * kVlanTagSize) return drop(DropReason::eth_vlan_too_deep);
+      type_at += kVlanTagSize;
+      if (frame.size() < type_at + 2) return drop(DropReason::eth_vlan_truncated);
     }
-    return view;
+    return EthernetView(frame, type_at + 2);
   }
 
   constexpr MacAddress destination() const { return load_mac(frame_, 0); }
   constexpr MacAddress source() const { return load_mac(frame_, 6); }
-  constexpr const VlanTags& tags() const { return tags_; }
+  constexpr VlanTags tags() const {
+    VlanTags tags;
+    for (std::size_t at = 12; at + 2 < header_length_; at += kVlanTagSize) {
+      tags.push_back({EtherType{load_be16(frame_, at)}, load_be16(frame_, at + 2)});
+    }
+    return tags;
+  }
   // The type behind the tags.
-  constexpr EtherType ether_type() const { return EtherType{load_be16(frame_, header_length() - 2)}; }
-  constexpr std::size_t header_length() const { return kEthernetHeaderSize + kVlanTagSize * tags_.size(); }
+  constexpr EtherType ether_type() const { return EtherType{load_be16(frame_, header_length_ - 2)}; }
+  constexpr std::size_t header_length() const { return header_length_; }
   // Padding included.
-  constexpr Bytes payload() const { return frame_.subspan(header_length()); }
+  constexpr Bytes payload() const { return frame_.subspan(header_length_); }
 
  private:
-  constexpr explicit EthernetView(Bytes frame) : frame_(frame) {}
+  constexpr EthernetView(Bytes frame, std::size_t header_length)
+      : frame_(frame), header_length_(header_length) {}
   Bytes frame_;
-  VlanTags tags_;
+  std::size_t header_length_;
 };
 
 // Whether a frame is for a station of this address: unicast to it, multicast or broadcast, and from somebody

@@ -43,11 +43,21 @@ constexpr bool is_ipv6_extension(std::uint8_t next_header) {
 // RFC 8200 section 4.2: the top two bits of an option's type.
 enum class Ipv6OptionAction : std::uint8_t { skip = 0, discard = 1, report = 2, report_unless_multicast = 3 };
 
+constexpr Ipv6OptionAction ipv6_option_action(std::uint8_t type) {
+  return Ipv6OptionAction{static_cast<std::uint8_t>(type >> 6)};
+}
+
 struct Ipv6UnknownOption {
   Ipv6OptionAction action = Ipv6OptionAction::skip;
   std::uint32_t pointer =
       0;  // where its type byte is, for a Parameter Problem: from the first byte walked or parsed
 };
+
+// The fragment header at `at`.
+constexpr FragmentInfo load_ipv6_fragment(Bytes from, std::size_t at) {
+  const std::uint16_t word = load_be16(from, at + 2);
+  return {load_be32(from, at + 4), word & 0xfff8u, (word & 1) != 0};
+}
 
 // What is behind a chain of extension headers.
 struct Ipv6Chain {
@@ -81,15 +91,11 @@ class Ipv6View {
     if (length == 0 && next != Ipv6NextHeader::kNone) return drop(DropReason::ipv6_bad_payload_length);
     if (load_ipv6_address(bytes, 8).is_v4()) return drop(DropReason::ip_martian_source);
     if (load_ipv6_address(bytes, 24).is_v4()) return drop(DropReason::ip_not_ours);
-    Ipv6View view(bytes.first(kIpv6HeaderSize + length));
-    view.chain_.protocol = Protocol{next};
-    if (is_ipv6_extension(next)) {
-      const auto chain = walk_ipv6_extensions(next, view.bytes_.subspan(kIpv6HeaderSize));
-      if (!chain) return drop(chain.error());
-      view.chain_ = *chain;
-      if (view.chain_.unknown_option) view.chain_.unknown_option->pointer += kIpv6HeaderSize;
-    }
-    return view;
+    const Bytes packet = bytes.first(kIpv6HeaderSize + length);
+    if (!is_ipv6_extension(next)) return Ipv6View(packet, Protocol{next});
+    const auto chain = walk_ipv6_extensions(next, packet.subspan(kIpv6HeaderSize));
+    if (!chain) return drop(chain.error());
+    return Ipv6View(packet, *chain);
   }
 
   std::uint8_t traffic_class() const { return static_cast<std::uint8_t>(load_be16(bytes_, 0) >> 4); }
@@ -104,17 +110,36 @@ class Ipv6View {
 
   // The last next header: the transport protocol, or of a fragment that of the header behind the fragment
   // header.
-  Protocol protocol() const { return chain_.protocol; }
-  const std::optional<FragmentInfo>& fragment() const { return chain_.fragment; }
-  const std::optional<Ipv6UnknownOption>& unknown_option() const { return chain_.unknown_option; }
+  Protocol protocol() const { return protocol_; }
+  std::optional<FragmentInfo> fragment() const {
+    if (!is_fragment_) return std::nullopt;
+    return load_ipv6_fragment(bytes_, header_length_ - kIpv6FragmentHeaderSize);
+  }
+  // The first option that may not be skipped.
+  std::optional<Ipv6UnknownOption> unknown_option() const {
+    if (unknown_at_ == 0) return std::nullopt;
+    return Ipv6UnknownOption{ipv6_option_action(load_u8(bytes_, unknown_at_)), unknown_at_};
+  }
   // Extension headers included.
-  std::size_t header_length() const { return kIpv6HeaderSize + chain_.length; }
-  Bytes payload() const { return bytes_.subspan(header_length()); }
+  std::size_t header_length() const { return header_length_; }
+  Bytes payload() const { return bytes_.subspan(header_length_); }
 
  private:
-  explicit Ipv6View(Bytes bytes) : bytes_(bytes) {}
+  Ipv6View(Bytes bytes, Protocol protocol) : bytes_(bytes), protocol_(protocol) {}
+  Ipv6View(Bytes bytes, const Ipv6Chain& chain)
+      : bytes_(bytes),
+        header_length_(static_cast<std::uint16_t>(kIpv6HeaderSize + chain.length)),
+        protocol_(chain.protocol),
+        is_fragment_(chain.fragment.has_value()) {
+    if (chain.unknown_option) {
+      unknown_at_ = static_cast<std::uint16_t>(kIpv6HeaderSize + chain.unknown_option->pointer);
+    }
+  }
   Bytes bytes_;
-  Ipv6Chain chain_;
+  std::uint16_t header_length_ = kIpv6HeaderSize;
+  std::uint16_t unknown_at_ = 0;  // 0: there is none
+  Protocol protocol_;
+  bool is_fragment_ = false;  // its header is then the last before the payload
 };
 
 // The fixed header alone. A packet with extension headers writes them behind it and counts them in

@@ -1,0 +1,1 @@
+netchannel_benchmark(wire SOURCES bench_wire.cpp USES wire)
