@@ -25,7 +25,8 @@ void VethPair::SetUp() {
 }
 
 void VethPair::TearDown() {
-  if (made_) ASSERT_EQ(::setns(home_.get(), CLONE_NEWNET), 0);
+  if (!made_) return;
+  ASSERT_EQ(::setns(home_.get(), CLONE_NEWNET), 0);
 }
 
 std::string VethPair::path_of_b() const {
@@ -44,8 +45,8 @@ void VethPair::build(const VethOptions& options) {
        " type veth peer name eth0 address 02:00:00:00:00:0b" + mtu +
        queues(options.peer_queues == 0 ? options.queues : options.peer_queues) + " netns " + path_of_b());
   const auto prepare = [](const IpAddress& v4, const IpAddress& v6) {
-    must("ip link set lo up && ip addr add " + v4.to_string() + "/24 brd + dev eth0 && ip addr add " + v6.to_string() +
-         "/64 dev eth0 nodad && ip link set eth0 up");
+    must("ip link set lo up && ip addr add " + v4.to_string() + "/24 brd + dev eth0 && ip addr add " +
+         v6.to_string() + "/64 dev eth0 nodad && ip link set eth0 up");
   };
   prepare(kOurV4, kOurV6);
   in_b([&] {
@@ -54,7 +55,8 @@ void VethPair::build(const VethOptions& options) {
   });
   // What is sent before the kernel's link watch has seen the carrier is dropped.
   const std::string wait =
-      "for i in $(seq 100); do ip -o link show dev eth0 | grep -q 'state UP' && exit 0; sleep 0.05; done; exit 1";
+      "for i in $(seq 100); do ip -o link show dev eth0 | grep -q 'state UP' && exit 0; sleep 0.05; done; "
+      "exit 1";
   must(wait);
   in_b([&] { must(wait); });
 }
