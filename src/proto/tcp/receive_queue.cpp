@@ -1,0 +1,254 @@
+#include "proto/tcp/receive_queue.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace netchannel::tcp {
+
+ReceiveQueue::Inserted ReceiveQueue::insert(Seq seq, Frame&& frame) {
+  // What is in its turn goes before what is ahead of it.
+  while (seq == next_ && frames_ >= frame_limit_ && has_islands()) {
+    give_up_last();
+    shared_.counters.add(Counter::tcp_reneged);
+  }
+  const auto size = static_cast<std::uint32_t>(frame.size());
+  if (seq != next_ || has_islands()) {
+    const Seq before = next_;
+    Inserted out = insert_island(seq, std::move(frame));
+    island_to_ready();
+    out.advanced = distance(before, next_);
+    return out;
+  }
+  Inserted out;
+  if (!append(ready_, seq, std::move(frame), true)) {
+    out.lost = true;
+    return out;
+  }
+  next_ += size;
+  readable_ += size;
+  out.advanced = out.kept = size;
+  return out;
+}
+
+// `growable`: the slot's bytes behind the frame belong to nobody else.
+bool ReceiveQueue::append(Chain& chain, Seq begin, Frame&& frame, bool growable) {
+  if (chain.last != kNoNode && shared_.frames[chain.last].growable) {
+    FrameNode& last = shared_.frames[chain.last];
+    const bool crowded = frames_ >= frame_limit_ / 2;
+    if ((crowded || frame.size() <= kCopyLimit) && frame.size() <= last.frame.tailroom()) {
+      std::memcpy(last.frame.append(frame.size()).data(), frame.bytes().data(), frame.size());
+      return true;
+    }
+  }
+  const std::uint32_t index = frames_ < frame_limit_ ? shared_.frames.take() : kNoNode;
+  if (index == kNoNode) return false;
+  FrameNode& node = shared_.frames[index];
+  node.frame = std::move(frame);
+  node.begin = begin;
+  node.next = kNoNode;
+  node.growable = growable;
+  (chain.last == kNoNode ? chain.first : shared_.frames[chain.last].next) = index;
+  chain.last = index;
+  ++frames_;
+  return true;
+}
+
+// `frame` begins at `seq`; a piece that is not the whole of it shares the slot with the others.
+bool ReceiveQueue::append_piece(Chain& chain, Piece piece, Seq seq, Frame& frame) {
+  const Seq end = seq + static_cast<std::uint32_t>(frame.size());
+  if (piece.begin == seq && piece.end == end) return append(chain, seq, std::move(frame), true);
+  Frame part = frame.share();
+  part.drop_back(distance(piece.end, end));
+  part.drop_front(distance(seq, piece.begin));
+  return append(chain, piece.begin, std::move(part), false);
+}
+
+ReceiveQueue::Inserted ReceiveQueue::insert_island(Seq seq, Frame&& frame) {
+  Inserted out;
+  const Seq end = seq + static_cast<std::uint32_t>(frame.size());
+  std::uint32_t before = kNoNode;
+  std::uint32_t at = first_island_;
+  while (at != kNoNode && shared_.islands[at].right < seq)
+    before = std::exchange(at, shared_.islands[at].next);
+  if (at == kNoNode || shared_.islands[at].left > end) {
+    out.lost = !new_island(before, seq, std::move(frame));
+    out.kept = out.lost ? 0 : distance(seq, end);
+  } else {
+    widen(shared_.islands[at], seq, std::move(frame), out);
+  }
+  out_of_order_ += out.kept;
+  return out;
+}
+
+bool ReceiveQueue::new_island(std::uint32_t before, Seq seq, Frame&& frame) {
+  const Seq end = seq + static_cast<std::uint32_t>(frame.size());
+  std::uint32_t index = islands_ < kMaxIslands ? shared_.islands.take() : kNoNode;
+  if (index == kNoNode) {
+    // Only for data that is nearer than what is given up, and never the island that this one is linked
+    // behind.
+    const bool nearest = before == kNoNode ? has_islands() : shared_.islands[before].next != kNoNode;
+    if (!nearest) return false;
+    give_up_last();
+    shared_.counters.add(Counter::tcp_reneged);
+    index = shared_.islands.take();
+    if (index == kNoNode) return false;
+  }
+  Chain chain;
+  if (!append(chain, seq, std::move(frame), true)) {
+    shared_.islands.give_back(index);
+    return false;
+  }
+  std::uint32_t& link = before == kNoNode ? first_island_ : shared_.islands[before].next;
+  shared_.islands[index] = {seq, end, chain.first, chain.last, link, ++stamp_};
+  link = index;
+  ++islands_;
+  return true;
+}
+
+// The new bytes touch or overlap the island, and perhaps the ones behind it, which then become part of it.
+void ReceiveQueue::widen(Island& island, Seq seq, Frame&& frame, Inserted& out) {
+  const Seq end = seq + static_cast<std::uint32_t>(frame.size());
+  const auto duplicate = [&out](Seq left, Seq right) {
+    if (left >= right) return;
+    if (!out.duplicate) out.duplicates = {left.value, right.value};
+    out.duplicate = true;
+  };
+  island.stamp = ++stamp_;
+  // The frame may be moved from by the last piece: it is taken by whichever piece is the whole of it.
+  duplicate(later(seq, island.left), earlier(end, island.right));
+  if (seq < island.left) {
+    Chain front;
+    if (append_piece(front, {seq, island.left}, seq, frame)) {
+      shared_.frames[front.last].next = island.first;
+      island.first = front.first;
+      out.kept += distance(seq, island.left);
+      island.left = seq;
+    } else {
+      out.lost = true;
+    }
+  }
+  Chain chain{island.first, island.last};
+  while (island.right < end) {
+    const std::uint32_t next = island.next;
+    const bool reaches = next != kNoNode && shared_.islands[next].left <= end;
+    const Seq gap_end = reaches ? shared_.islands[next].left : end;
+    if (!append_piece(chain, {island.right, gap_end}, seq, frame)) {
+      out.lost = true;
+      break;
+    }
+    island.last = chain.last;
+    out.kept += distance(island.right, gap_end);
+    island.right = gap_end;
+    if (!reaches) break;
+    const Island& absorbed = shared_.islands[next];
+    duplicate(absorbed.left, earlier(end, absorbed.right));
+    shared_.frames[island.last].next = absorbed.first;
+    island.last = chain.last = absorbed.last;
+    island.right = absorbed.right;
+    island.next = absorbed.next;
+    shared_.islands.give_back(next);
+    --islands_;
+  }
+}
+
+void ReceiveQueue::island_to_ready() {
+  if (first_island_ == kNoNode || shared_.islands[first_island_].left != next_) return;
+  const std::uint32_t gone = first_island_;
+  const Island& island = shared_.islands[gone];
+  (ready_.last == kNoNode ? ready_.first : shared_.frames[ready_.last].next) = island.first;
+  ready_.last = island.last;
+  const std::uint32_t bytes = distance(island.left, island.right);
+  readable_ += bytes;
+  out_of_order_ -= bytes;
+  next_ = island.right;
+  first_island_ = island.next;
+  shared_.islands.give_back(gone);
+  --islands_;
+}
+
+void ReceiveQueue::give_up_last() {
+  std::uint32_t* link = &first_island_;
+  while (shared_.islands[*link].next != kNoNode) link = &shared_.islands[*link].next;
+  const std::uint32_t gone = *link;
+  const Island& island = shared_.islands[gone];
+  free_chain(island.first);
+  out_of_order_ -= distance(island.left, island.right);
+  *link = kNoNode;
+  shared_.islands.give_back(gone);
+  --islands_;
+}
+
+void ReceiveQueue::free_chain(std::uint32_t first) {
+  while (first != kNoNode) {
+    FrameNode& node = shared_.frames[first];
+    const std::uint32_t gone = std::exchange(first, node.next);
+    node.frame = Frame();
+    shared_.frames.give_back(gone);
+    --frames_;
+  }
+}
+
+std::size_t ReceiveQueue::spans(std::span<Bytes> out) const {
+  std::size_t filled = 0;
+  for (std::uint32_t at = ready_.first; at != kNoNode && filled < out.size(); at = shared_.frames[at].next) {
+    out[filled++] = shared_.frames[at].frame.bytes();
+  }
+  return filled;
+}
+
+void ReceiveQueue::consume(std::size_t bytes) {
+  readable_ -= static_cast<std::uint32_t>(bytes);
+  while (bytes > 0) {
+    FrameNode& node = shared_.frames[ready_.first];
+    const std::size_t part = std::min(bytes, node.frame.size());
+    bytes -= part;
+    node.frame.drop_front(part);
+    node.begin += static_cast<std::uint32_t>(part);
+    if (node.frame.size() == 0) unlink_ready();
+  }
+}
+
+Frame ReceiveQueue::take() {
+  if (ready_.first == kNoNode) return {};
+  Frame out = std::move(shared_.frames[ready_.first].frame);
+  readable_ -= static_cast<std::uint32_t>(out.size());
+  unlink_ready();
+  return out;
+}
+
+void ReceiveQueue::unlink_ready() {
+  const std::uint32_t gone = ready_.first;
+  FrameNode& node = shared_.frames[gone];
+  node.frame = Frame();
+  ready_.first = node.next;
+  if (ready_.first == kNoNode) ready_.last = kNoNode;
+  shared_.frames.give_back(gone);
+  --frames_;
+}
+
+void ReceiveQueue::sack_blocks(wire::FixedList<wire::SackBlock, wire::kMaxSackBlocks>& out,
+                               std::size_t room) const {
+  // The newest first; each block is the newest that is older than the one before.
+  std::uint32_t below = stamp_ + 1;
+  for (std::size_t i = 0; i < room; ++i) {
+    std::uint32_t best = kNoNode;
+    for (std::uint32_t at = first_island_; at != kNoNode; at = shared_.islands[at].next) {
+      const std::uint32_t age = below - shared_.islands[at].stamp;
+      if (static_cast<std::int32_t>(age) <= 0) continue;
+      if (best == kNoNode || age < below - shared_.islands[best].stamp) best = at;
+    }
+    if (best == kNoNode) return;
+    out.push_back({shared_.islands[best].left.value, shared_.islands[best].right.value});
+    below = shared_.islands[best].stamp;
+  }
+}
+
+void ReceiveQueue::clear() {
+  while (has_islands()) give_up_last();
+  free_chain(ready_.first);
+  ready_ = {};
+  readable_ = 0;
+}
+
+}  // namespace netchannel::tcp
