@@ -224,8 +224,10 @@ void answer_port_unreachable(World& world, const wire::IpPacket& packet, const L
 
 void answer_unknown_option(World& world, Bytes l3, const LinkSource& from) {
   const auto view = wire::Ipv6View::parse(l3);
-  if (!world.link().bare || !view || !view->unknown_option()) return;
-  const wire::Ipv6UnknownOption& option = *view->unknown_option();
+  if (!world.link().bare || !view) return;
+  const auto unknown = view->unknown_option();
+  if (!unknown) return;
+  const wire::Ipv6UnknownOption option = *unknown;
   if (option.action < wire::Ipv6OptionAction::report) return;
   wire::IpPacket packet;
   packet.version = 6;

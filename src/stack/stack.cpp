@@ -11,8 +11,6 @@
 namespace netchannel::stack {
 namespace {
 
-constexpr std::size_t kMostBurst = 256;
-
 // A key of its own for each use, from the one secret.
 SipKey derive(const StackOptions& options, std::uint64_t use) {
   const auto secret = std::span(options.secret);
@@ -92,22 +90,31 @@ Stack::~Stack() = default;
 
 namespace {
 
-// Takes one burst; the ring is given back before the packets are looked at.
+// Takes one burst. The packets' first lines are asked for a few ahead: each is cold, the device has just
+// written it.
 std::uint32_t take_burst(World& world) {
-  std::array<FrameDesc, kMostBurst> burst;
-  const std::size_t most = std::min<std::size_t>(world.options.limits.burst, burst.size());
-  const std::size_t n = world.channel.rx.pop_all(std::span(burst).first(most));
-  for (std::size_t i = 0; i < n; ++i) {
-    if (world.rx.region().holds(burst[i])) __builtin_prefetch(world.rx.region().bytes_of(burst[i]).data());
+  constexpr std::uint32_t kAhead = 4;
+  const FrameRegion& region = world.rx.region();
+  const auto prefetch = [&](const FrameDesc& desc) {
+    if (region.holds(desc)) __builtin_prefetch(region.bytes_of(desc).data());
+  };
+  auto& ring = world.channel.rx;
+  const std::uint32_t n = ring.peek(world.options.limits.burst);
+  for (std::uint32_t i = 0; i < std::min(n, kAhead); ++i) prefetch(ring.read(i));
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (i + kAhead < n) prefetch(ring.read(i + kAhead));
+    take_descriptor(world, ring.read(i));
   }
-  for (std::size_t i = 0; i < n; ++i) take_descriptor(world, burst[i]);
-  return static_cast<std::uint32_t>(n);
+  if (n != 0) ring.release(n);
+  return n;
 }
 
 void run_timers(World& world) {
-  std::array<proto::NeighbourAction, 32> actions;
-  const std::size_t n = world.neighbours.poll(world.now, actions);
-  for (std::size_t i = 0; i < n; ++i) world.egress.act(actions[i]);
+  if (world.neighbours.next_deadline() <= world.now) {
+    std::array<proto::NeighbourAction, 32> actions;
+    const std::size_t n = world.neighbours.poll(world.now, actions);
+    for (std::size_t i = 0; i < n; ++i) world.egress.act(actions[i]);
+  }
   world.reassembler.expire(world.now);
   if (world.paths.expire(world.now)) world.egress.invalidate();
 }

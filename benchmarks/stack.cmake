@@ -1,0 +1,1 @@
+netchannel_benchmark(stack SOURCES bench_stack.cpp USES stack)
