@@ -17,7 +17,7 @@ function(netchannel_bpf target source)
     VERBATIM)
   add_custom_command(
     OUTPUT ${out}/${name}.skel.h
-    COMMAND sh -c "'${BPFTOOL}' gen skeleton '${out}/${name}.bpf.o' name ${name} > '${out}/${name}.skel.h.tmp' && mv '${out}/${name}.skel.h.tmp' '${out}/${name}.skel.h'"
+    COMMAND sh -c "{ echo '// NOLINTBEGIN'; '${BPFTOOL}' gen skeleton '${out}/${name}.bpf.o' name ${name}; echo '// NOLINTEND'; } > '${out}/${name}.skel.h.tmp' && mv '${out}/${name}.skel.h.tmp' '${out}/${name}.skel.h'"
     DEPENDS ${out}/${name}.bpf.o
     VERBATIM)
   add_custom_target(bpf_${name} DEPENDS ${out}/${name}.skel.h)

@@ -14,6 +14,7 @@
 #include <array>
 #include <csignal>
 
+#include "device/af_xdp/sockets.hpp"
 #include "veth_lab.hpp"
 
 namespace netchannel::device {
@@ -148,6 +149,19 @@ TEST_F(Open, ASecondDeviceOnTheInterfaceIsBusy) {
   EXPECT_EQ(error_of().code, ErrorCode::device_busy);
   first.device.reset();
   EXPECT_TRUE(try_open({}, *region_, counters_));
+}
+
+TEST_F(Open, AQueueThatAnotherSocketServesIsBusy) {
+  build({.queues = 2});
+  CounterPage other_counters;
+  auto other_region = std::move(*FrameRegion::open({.slot_count = 256}));
+  AfXdpOptions copying;
+  copying.copy = XdpCopy::copy;
+  auto interface = *xdp_capabilities("eth0");
+  const auto other = XskSockets::open(interface, copying, *other_region, other_counters);
+  ASSERT_TRUE(other);
+  EXPECT_EQ(error_of().code, ErrorCode::device_busy);
+  EXPECT_FALSE(xdp_capabilities("eth0")->program) << "a failed open leaves no program";
 }
 
 TEST_F(Open, WithoutPrivilegesItSaysSo) {

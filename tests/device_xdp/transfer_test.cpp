@@ -268,6 +268,19 @@ TEST_P(Transfer, AnInterfaceThatGoesDownIsBusyAndGoesOnWhenItIsBack) {
   EXPECT_TRUE(device.port->slots_home());
 }
 
+TEST_P(Transfer, AnInterfaceThatIsDeletedIsSurvived) {
+  build();
+  auto device = open({.mode = GetParam()});
+  ASSERT_TRUE(device->claim(kClaim));
+  must("ip link del eth0");
+  const Packet frame = frame_to_peer(pattern(10));
+  for (int i = 0; i < 3; ++i) device.port->send(frame);
+  EXPECT_TRUE(device.port->receive().empty());
+  EXPECT_TRUE(device->prepare_sleep());
+  device->refresh_counters();
+  EXPECT_TRUE(device->unclaim(kClaim));
+}
+
 TEST_P(Transfer, WithoutNeedWakeupAndWithBusyPollingItWorksToo) {
   build();
   for (const bool busy_poll : {false, true}) {
