@@ -12,7 +12,7 @@ namespace netchannel::kernel {
 
 namespace {
 
-constexpr int kMostDrained = 1024;  // bounds the work of one call however fast errors come in
+constexpr std::uint64_t kMostDrained = 1024;  // bounds the work of one call however fast errors come in
 
 // The errno that a queued error stands for, or 0 if the send that caused it has told it already.
 int errno_of(msghdr& message) {
@@ -81,8 +81,9 @@ bool PendingErrors::take(ErrorCode code) {
   return true;
 }
 
-std::uint64_t PendingErrors::drain(int fd) {
-  for (std::uint64_t calls = 1; calls <= kMostDrained; ++calls) {
+PendingErrors::Drained PendingErrors::drain(int fd) {
+  Drained drained;
+  while (drained.syscalls < kMostDrained) {
     alignas(cmsghdr) std::array<std::byte, 512> control;
     std::byte quoted{};
     iovec piece{&quoted, sizeof(quoted)};
@@ -91,10 +92,14 @@ std::uint64_t PendingErrors::drain(int fd) {
     message.msg_iovlen = 1;
     message.msg_control = control.data();
     message.msg_controllen = control.size();
-    if (::recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return calls;
-    if (const int e = errno_of(message); e != 0) push(receive_error(e));
+    ++drained.syscalls;
+    if (::recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) break;
+    const int sys_errno = errno_of(message);
+    if (sys_errno == 0) continue;
+    push(receive_error(sys_errno));
+    ++drained.icmp_errors;
   }
-  return kMostDrained;
+  return drained;
 }
 
 }  // namespace netchannel::kernel

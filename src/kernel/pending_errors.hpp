@@ -29,8 +29,12 @@ class PendingErrors {
   void put_back(const Error& oldest);  // what pop() gave
   // Forgets one error of that code; false if there is none.
   bool take(ErrorCode code);
-  // Empties the kernel's queue of this socket into the list. Returns the number of system calls made.
-  std::uint64_t drain(int fd);
+  struct Drained {
+    std::uint64_t syscalls = 0;
+    std::uint64_t icmp_errors = 0;
+  };
+  // Empties the kernel's queue of this socket into the list.
+  Drained drain(int fd);
 
  private:
   static constexpr std::size_t kKinds = 4;  // refused, unreachable, message_too_long, and one for the rest

@@ -15,8 +15,6 @@
 
 namespace netchannel::kernel {
 
-namespace {
-
 // What stands beside a message in its control data.
 struct Beside {
   IpAddress local;          // where it was sent to, if has_local
@@ -25,6 +23,8 @@ struct Beside {
   std::uint8_t tos = 0;
   std::uint8_t ttl = 0;
 };
+
+namespace {
 
 template <class T>
 T read(const cmsghdr* from) {
@@ -68,9 +68,8 @@ void read_control(msghdr& message, Beside& beside) {
   }
 }
 
-// All but the frame and its bytes.
-void describe_into(Datagram& out, const Endpoint& sender, const Endpoint& local, const Beside& beside) {
-  out.peer = sender;
+// All but the peer, the frame and its bytes.
+void describe_into(Datagram& out, const Endpoint& local, const Beside& beside) {
   out.local = beside.has_local ? Endpoint{beside.local, local.port} : local;
   out.tos = beside.tos;
   out.ttl = beside.ttl;
@@ -138,9 +137,14 @@ Result<std::size_t> UdpSocket::receive_some(std::span<Datagram> out, int flags) 
 // failed.
 Error UdpSocket::told(int sys_errno) noexcept {
   if (!connected() || sys_errno == EINTR) return receive_error(sys_errno);
-  syscalls_ += errors_.drain(fd());
-  counters_->add(Counter::icmp_errors_delivered);
+  drain_errors();
   return errors_.empty() ? receive_error(sys_errno) : errors_.pop();
+}
+
+void UdpSocket::drain_errors() noexcept {
+  const PendingErrors::Drained drained = errors_.drain(fd());
+  syscalls_ += drained.syscalls;
+  if (drained.icmp_errors != 0) counters_->add(Counter::icmp_errors_delivered, drained.icmp_errors);
 }
 
 // A connected socket may still hold datagrams that others sent before it was connected.
@@ -150,8 +154,7 @@ bool UdpSocket::from_peer(const Endpoint& sender) noexcept {
   return false;
 }
 
-bool UdpSocket::spare_frame() noexcept {
-  if (spare_) return true;
+bool UdpSocket::take_spare_frame() noexcept {
   auto frame = pool_->allocate(0);
   if (!frame) {
     counters_->drop(DropReason::no_frames);
@@ -162,39 +165,43 @@ bool UdpSocket::spare_frame() noexcept {
   return true;
 }
 
+// The one call of the plain path: the datagram's length, however much of it fitted, or -1 with errno.
+ssize_t UdpSocket::call_plain(MutableBytes room, SocketAddress& sender, Beside& beside, int flags) noexcept {
+  ++syscalls_;
+  if (!local_from_kernel_ && !tos_and_ttl_) {
+    sender.length = sizeof(sender.v6);
+    return ::recvfrom(fd(), room.data(), room.size(), flags | MSG_TRUNC, &sender.any, &sender.length);
+  }
+  ReceiveControl control;
+  iovec piece{room.data(), room.size()};
+  msghdr message{&sender.any, sizeof(sender.v6), &piece, 1, control.bytes.data(), control.bytes.size(), 0};
+  const ssize_t length = ::recvmsg(fd(), &message, flags | MSG_TRUNC);
+  if (length >= 0) read_control(message, beside);
+  return length;
+}
+
 Result<std::size_t> UdpSocket::receive_plain(Datagram& out, int flags) noexcept {
   release(out);
-  if (!spare_frame()) return no_frames();
+  if (!spare_ && !take_spare_frame()) return no_frames();
   const MutableBytes room = spare_.mutable_bytes();
-  flags |= MSG_TRUNC;  // the result is the datagram's length, even where the frame is shorter
   SocketAddress sender;
   Beside beside;
   ssize_t length = 0;
   do {
-    ++syscalls_;
-    if (!local_from_kernel_ && !tos_and_ttl_) {
-      sender.length = sizeof(sender.v6);
-      length = ::recvfrom(fd(), room.data(), room.size(), flags, &sender.any, &sender.length);
-    } else {
-      ReceiveControl control;
-      iovec piece{room.data(), room.size()};
-      msghdr message{&sender.any,          sizeof(sender.v6),    &piece, 1,
-                     control.bytes.data(), control.bytes.size(), 0};
-      length = ::recvmsg(fd(), &message, flags);
-      if (length >= 0) read_control(message, beside);
-    }
+    length = call_plain(room, sender, beside, flags);
     if (length < 0) {
       const int why = errno;
       if (why == EAGAIN) return 0;
       return tl::unexpected(told(why));
     }
-  } while (!from_peer(sender.endpoint()));
-  describe_into(out, sender.endpoint(), local_, beside);
+    out.peer = sender.endpoint();
+  } while (!from_peer(out.peer));
+  describe_into(out, local_, beside);
   const std::size_t kept = std::min(static_cast<std::size_t>(length), room.size());
   out.truncated = static_cast<std::size_t>(length) > kept;
+  out.payload = room.first(kept);
+  spare_.drop_back(room.size() - kept);
   out.frame = std::move(spare_);
-  out.frame.drop_back(room.size() - kept);
-  out.payload = out.frame.bytes();
   return 1;
 }
 
@@ -272,9 +279,10 @@ std::size_t UdpSocket::hand_out(std::span<Datagram> out) noexcept {
       const Bytes payload = message.subspan(batch.offset, std::min(segment, length - batch.offset));
       batch.offset += payload.size();
       Datagram& datagram = out[given++];
-      describe_into(datagram, sender, local_, beside);
+      datagram.peer = sender;
+      describe_into(datagram, local_, beside);
       datagram.truncated = (header.msg_hdr.msg_flags & MSG_TRUNC) != 0;
-      datagram.frame = batch.offset == length ? std::move(frame) : frame.share();
+      datagram.frame = batch.offset == length ? std::exchange(frame, {}) : frame.share();
       datagram.payload = payload;
     } while (batch.offset < length && given < out.size());
     if (batch.offset < length) break;
@@ -315,7 +323,7 @@ Result<bool> UdpSocket::wait_for(short events, Instant deadline) noexcept {
   const int ready = ::ppoll(&wanted, 1, deadline == kForever ? nullptr : &remaining, nullptr);
   if (ready < 0) return tl::unexpected(receive_error(errno));
   // An error that no receiving call would meet any more must not make every further wait return at once.
-  if ((wanted.revents & POLLERR) != 0 && connected()) syscalls_ += errors_.drain(fd());
+  if ((wanted.revents & POLLERR) != 0 && connected()) drain_errors();
   return ready > 0;
 }
 

@@ -106,10 +106,8 @@ int UdpSocket::send_one(const Endpoint& peer, Bytes payload) noexcept {
 // alone.
 bool UdpSocket::was_pending(int sys_errno) noexcept {
   if (!connected()) return false;
-  syscalls_ += errors_.drain(fd());
-  if (!errors_.take(receive_error(sys_errno).code)) return false;
-  counters_->add(Counter::icmp_errors_delivered);
-  return true;
+  drain_errors();
+  return errors_.take(receive_error(sys_errno).code);
 }
 
 SendStatus UdpSocket::failure(int sys_errno) noexcept {
@@ -279,9 +277,8 @@ void UdpSocket::count_sent(std::size_t groups) noexcept {
 SendStatus UdpSocket::why_stopped(std::size_t group, int sys_errno) noexcept {
   if (sys_errno == 0) {
     if (!connected()) return SendStatus::queued;
-    syscalls_ += errors_.drain(fd());
+    drain_errors();
     if (errors_.empty()) return SendStatus::queued;
-    counters_->add(Counter::icmp_errors_delivered);
     return status_of(errors_.pop().sys_errno);
   }
   if (no_room(sys_errno)) return SendStatus::would_block;

@@ -17,6 +17,8 @@
 // kernel's route decides), and multicast membership. Called by api; belongs to one thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -47,9 +49,11 @@ struct UdpKernelOptions {
   std::uint32_t interface_index = 0;         // zone of link-local IPv6 addresses
 };
 
+struct Beside;
 struct ReceiveBatch;
 struct SendBatch;
 struct SendPosition;
+struct SocketAddress;
 
 class UdpSocket {
  public:
@@ -115,6 +119,7 @@ class UdpSocket {
   void want_local_address(bool on);
   void want_errors(bool on);
   Error told(int sys_errno) noexcept;
+  void drain_errors() noexcept;
 
   Result<std::size_t> receive_some(std::span<Datagram> out, int flags) noexcept;
   Result<std::size_t> receive_plain(Datagram& out, int flags) noexcept;
@@ -123,7 +128,8 @@ class UdpSocket {
   bool holds_back() const noexcept;
   std::size_t hand_out(std::span<Datagram> out) noexcept;
   std::size_t arm(std::size_t wanted) noexcept;
-  bool spare_frame() noexcept;
+  bool take_spare_frame() noexcept;
+  ssize_t call_plain(MutableBytes room, SocketAddress& sender, Beside& beside, int flags) noexcept;
   bool from_peer(const Endpoint& sender) noexcept;
   Result<bool> wait_for(short events, Instant deadline) noexcept;
 
