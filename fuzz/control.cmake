@@ -1,0 +1,1 @@
+netchannel_fuzzer(rtnetlink SOURCES fuzz_rtnetlink.cpp USES control)
