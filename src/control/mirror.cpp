@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -28,6 +29,20 @@ constexpr std::uint32_t kSkipStatistics = 1 << 3;  // RTEXT_FILTER_SKIP_STATS
 auto search_order(const Route& route) {
   return std::tuple(route.destination.address.is_v6(), route.table, 255 - route.destination.length,
                     route.destination.address, route.metric);
+}
+
+// The kernel's order decides among equals, so the sort is stable.
+void sort_for_search(std::vector<Route>& routes) {
+  std::vector<std::size_t> order(routes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const auto left = search_order(routes[a]), right = search_order(routes[b]);
+    return left != right ? left < right : a < b;
+  });
+  std::vector<Route> sorted;
+  sorted.reserve(routes.size());
+  for (const std::size_t i : order) sorted.push_back(routes[i]);
+  routes = std::move(sorted);
 }
 
 // An address is one by its prefix; its other fields may change.
@@ -258,9 +273,7 @@ int Mirror::dump_routes() {
         [&] { routes.resize(before); });
     if (error != 0) return error;
   }
-  // Stable: the kernel's order decides among equals.
-  std::stable_sort(routes.begin(), routes.end(),
-                   [](const Route& a, const Route& b) { return search_order(a) < search_order(b); });
+  sort_for_search(routes);
   if (replace(snapshot_.routes, std::move(routes))) changes_.mask |= kRoutesChanged;
   routes_dirty_ = false;
   return 0;

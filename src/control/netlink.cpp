@@ -11,7 +11,8 @@ namespace netchannel::control {
 
 namespace {
 
-constexpr std::size_t kBufferSize = 64 * 1024;  // the kernel fills at most 32 KiB of one datagram
+constexpr std::size_t kBufferSize =
+    std::size_t{64} * 1024;  // the kernel fills at most 32 KiB of one datagram
 constexpr int kDumpTries = 16;
 
 // The messages of one datagram, in order; stops early if `visit` returns false.

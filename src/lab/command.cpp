@@ -69,7 +69,7 @@ LabResult<std::string> find_program(const std::string& name) {
   if (const char* path = std::getenv("PATH"); path != nullptr) directories += std::string(":") + path;
   for (std::string_view rest = directories; !rest.empty();) {
     const auto colon = rest.find(':');
-    const std::string candidate = std::string(rest.substr(0, colon)) + "/" + name;
+    std::string candidate = std::string(rest.substr(0, colon)) + "/" + name;
     if (::access(candidate.c_str(), X_OK) == 0) return candidate;
     rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
   }

@@ -315,7 +315,7 @@ LabResult<Plan> up(const LabOptions& options) {
   const UniqueFd lock = lock_all();
   const auto found = look(options.name);
   if (!found) return tl::unexpected(found.error());
-  const Plan plan(options.name);
+  Plan plan(options.name);
   if (found->whole && found->a.link->alias == alias_of(options)) return plan;
   if (const auto inside = processes_of(*found); !inside.empty()) {
     return failure("lab \"" + options.name + "\" is there " +
