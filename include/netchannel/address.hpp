@@ -47,10 +47,7 @@ class IpAddress {
   // Dotted quad or RFC 4291 text, no zone, no port.
   static std::optional<IpAddress> parse(std::string_view text);
 
-  constexpr bool is_v4() const {
-    const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(bytes_);
-    return words[0] == 0 && in_memory_order(words[1]) >> 32 == kMapped >> 32;
-  }
+  constexpr bool is_v4() const { return words()[0] == 0 && words()[1] >> 32 == kMapped >> 32; }
   constexpr bool is_v6() const { return !is_v4(); }
   // Host order; meaningful only if is_v4().
   constexpr std::uint32_t v4_value() const {
@@ -61,21 +58,44 @@ class IpAddress {
   // 4 bytes if is_v4(), else 16, as they stand in a header.
   Bytes network_bytes() const;
 
-  bool is_unspecified() const;        // 0.0.0.0 or ::
-  bool is_loopback() const;           // 127/8 or ::1
-  bool is_multicast() const;          // 224/4 or ff00::/8
-  bool is_limited_broadcast() const;  // 255.255.255.255
-  bool is_link_local() const;         // 169.254/16 or fe80::/10
+  // 0.0.0.0 or ::
+  constexpr bool is_unspecified() const {
+    return words()[0] == 0 && (words()[1] == 0 || words()[1] == kMapped);
+  }
+  // 127/8 or ::1
+  constexpr bool is_loopback() const {
+    return is_v4() ? bytes_[12] == 127 : words()[0] == 0 && words()[1] == 1;
+  }
+  // 224/4 or ff00::/8
+  constexpr bool is_multicast() const { return is_v4() ? (bytes_[12] & 0xf0) == 0xe0 : bytes_[0] == 0xff; }
+  // 255.255.255.255
+  constexpr bool is_limited_broadcast() const { return is_v4() && v4_value() == 0xffffffff; }
+  // 169.254/16 or fe80::/10
+  constexpr bool is_link_local() const {
+    if (is_v4()) return bytes_[12] == 169 && bytes_[13] == 254;
+    return bytes_[0] == 0xfe && (bytes_[1] & 0xc0) == 0x80;
+  }
 
   std::string to_string() const;
   friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;
+  // Not the default, which is a call of memcmp: it is asked several times of every packet.
+  friend constexpr bool operator==(const IpAddress& a, const IpAddress& b) {
+    const auto x = std::bit_cast<Words>(a.bytes_), y = std::bit_cast<Words>(b.bytes_);
+    return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
+  }
 
  private:
   using Raw = std::array<std::uint8_t, 16>;
+  using Words = std::array<std::uint64_t, 2>;
   static constexpr std::uint64_t kMapped = 0x0000ffff00000000;
   // A big-endian number as this machine holds its bytes, and back.
   static constexpr std::uint64_t in_memory_order(std::uint64_t value) {
     return std::endian::native == std::endian::big ? value : __builtin_bswap64(value);
+  }
+  // As two big-endian numbers.
+  constexpr Words words() const {
+    const auto raw = std::bit_cast<Words>(bytes_);
+    return {in_memory_order(raw[0]), in_memory_order(raw[1])};
   }
 
   Raw bytes_{};

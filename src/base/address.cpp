@@ -43,22 +43,6 @@ std::optional<IpAddress> IpAddress::parse(std::string_view text) {
   return std::nullopt;
 }
 
-bool IpAddress::is_unspecified() const { return *this == any_v4() || *this == any_v6(); }
-
-bool IpAddress::is_loopback() const {
-  if (is_v4()) return bytes_[12] == 127;
-  return std::all_of(bytes_.begin(), bytes_.end() - 1, [](auto b) { return b == 0; }) && bytes_[15] == 1;
-}
-
-bool IpAddress::is_multicast() const { return is_v4() ? (bytes_[12] & 0xf0) == 0xe0 : bytes_[0] == 0xff; }
-
-bool IpAddress::is_limited_broadcast() const { return is_v4() && v4_value() == 0xffffffff; }
-
-bool IpAddress::is_link_local() const {
-  if (is_v4()) return bytes_[12] == 169 && bytes_[13] == 254;
-  return bytes_[0] == 0xfe && (bytes_[1] & 0xc0) == 0x80;
-}
-
 std::string IpAddress::to_string() const {
   char text[INET6_ADDRSTRLEN] = "";
   const Bytes network = network_bytes();

@@ -71,23 +71,16 @@ void receive_udp(World& world, Frame&& frame, const wire::IpPacket& packet, cons
     }
   }
   const Bytes payload = udp->payload();
-  const auto offset = static_cast<std::uint32_t>(payload.data() - frame.bytes().data());
-  const bool from_rx = from.rx_slot;
-  UdpArrival arrival{std::move(frame),
-                     from_rx,
-                     offset,
-                     static_cast<std::uint32_t>(payload.size()),
-                     peer,
-                     local,
-                     world.now,
-                     packet.tos,
-                     packet.ttl,
-                     false};
-  if (local.address.is_v4() && world.net.is_broadcast(local.address)) {
-    world.sockets.deliver_broadcast(arrival);
-    return;
-  }
-  switch (world.sockets.deliver(std::move(arrival))) {
+  const UdpArrival arrival{.peer = peer,
+                           .local = local,
+                           .when = world.now,
+                           .offset = static_cast<std::uint32_t>(payload.data() - frame.bytes().data()),
+                           .length = static_cast<std::uint32_t>(payload.size()),
+                           .tos = packet.tos,
+                           .ttl = packet.ttl,
+                           .rx_slot = from.rx_slot};
+  if (!from.to_us_alone) return world.sockets.deliver_broadcast(frame, arrival);
+  switch (world.sockets.deliver(std::move(frame), arrival)) {
     case UdpSockets::Delivery::delivered:
       ++world.delivered;
       break;
@@ -129,28 +122,25 @@ void receive_fragment(World& world, const wire::IpPacket& fragment, const LinkSo
     packet.protocol = chain->protocol;
     packet.payload = packet.payload.subspan(chain->length);
   }
-  receive_transport(world, std::move(whole->payload), packet, {from.mac, from.group, false});
+  receive_transport(world, std::move(whole->payload), packet,
+                    {from.mac, from.group, false, from.to_us_alone});
 }
 
-// Source and destination, as far as it takes to know who we are.
-std::optional<DropReason> judge_addresses(World& world, const wire::IpPacket& packet) {
-  if (world.net.is_ours(packet.source)) {
-    const bool ported = packet.protocol == Protocol::udp || packet.protocol == Protocol::tcp;
-    const bool land = packet.source == packet.destination && ported && packet.payload.size() >= 4 &&
-                      load_be16(packet.payload, 0) == load_be16(packet.payload, 2);
-    return land ? DropReason::ip_land : DropReason::ip_martian_source;
-  }
-  if (const auto good = wire::check_source(packet); !good) return good.error();
-  if (world.net.is_ours(packet.destination)) return std::nullopt;
-  if (packet.version == 6) {
-    const bool for_all = packet.protocol == Protocol::icmpv6 && world.net.is_our_group(packet.destination);
-    return for_all ? std::nullopt : std::optional(DropReason::ip_not_ours);
-  }
-  if (world.net.is_broadcast(packet.source)) return DropReason::ip_martian_source;
-  return world.net.is_broadcast(packet.destination) ? std::nullopt : std::optional(DropReason::ip_not_ours);
+// A source that is ourselves: a loop, a forged sender or a land attack.
+DropReason judge_own_source(const wire::IpPacket& packet) {
+  const bool ported = packet.protocol == Protocol::udp || packet.protocol == Protocol::tcp;
+  const bool land = packet.source == packet.destination && ported && packet.payload.size() >= 4 &&
+                    load_be16(packet.payload, 0) == load_be16(packet.payload, 2);
+  return land ? DropReason::ip_land : DropReason::ip_martian_source;
 }
 
-void receive_ip(World& world, Frame&& frame, Bytes l3, const LinkSource& from) {
+// A destination that is not one of our addresses: a group or broadcast that we listen to?
+bool takes_group(const World& world, const wire::IpPacket& packet) {
+  if (packet.version == 4) return world.net.is_broadcast(packet.destination);
+  return packet.protocol == Protocol::icmpv6 && world.net.is_our_group(packet.destination);
+}
+
+void receive_ip(World& world, Frame&& frame, Bytes l3, LinkSource& from) {
   const auto packet = wire::parse_ip(l3);
   if (!packet) {
     world.drop(packet.error());
@@ -160,7 +150,13 @@ void receive_ip(World& world, Frame&& frame, Bytes l3, const LinkSource& from) {
   if (world.options.verify_checksums && !wire::verify_header_checksum(*packet)) {
     return world.drop(DropReason::ipv4_bad_checksum);
   }
-  if (const auto reason = judge_addresses(world, *packet)) return world.drop(*reason);
+  if (world.net.is_ours(packet->source)) return world.drop(judge_own_source(*packet));
+  if (const auto good = wire::check_source(*packet); !good) return world.drop(good.error());
+  if (packet->version == 4 && world.net.is_broadcast(packet->source)) {
+    return world.drop(DropReason::ip_martian_source);
+  }
+  from.to_us_alone = world.net.is_ours(packet->destination);
+  if (!from.to_us_alone && !takes_group(world, *packet)) return world.drop(DropReason::ip_not_ours);
   if (packet->fragment) return receive_fragment(world, *packet, from);
   receive_transport(world, std::move(frame), *packet, from);
 }
@@ -186,7 +182,7 @@ void receive_frame(World& world, Frame frame, bool rx_slot) {
   }
   const Bytes l3 = ethernet->payload();
   const std::uint8_t version = l3.empty() ? 0 : load_u8(l3, 0) >> 4;
-  const LinkSource from{ethernet->source(), ethernet->destination().is_multicast(), rx_slot};
+  LinkSource from{ethernet->source(), ethernet->destination().is_multicast(), rx_slot, true};
   switch (ethernet->ether_type()) {
     case wire::EtherType::ipv4:
       if (l3.size() < wire::kIpv4MinHeaderSize) return world.drop(DropReason::ipv4_truncated);
@@ -217,10 +213,12 @@ bool deliver_copy(World& world, Bytes payload, const Endpoint& peer, const Endpo
   }
   std::copy(payload.begin(), payload.end(), to.begin());
   if (slow_path) world.counters.add(Counter::udp_slow_path);
-  UdpArrival arrival{
-      std::move(*frame), false, 0, static_cast<std::uint32_t>(payload.size()), peer, local, world.now, 0, 0,
-      slow_path};
-  return world.sockets.deliver(std::move(arrival)) == UdpSockets::Delivery::delivered;
+  const UdpArrival arrival{.peer = peer,
+                           .local = local,
+                           .when = world.now,
+                           .length = static_cast<std::uint32_t>(payload.size()),
+                           .slow_path = slow_path};
+  return world.sockets.deliver(std::move(*frame), arrival) == UdpSockets::Delivery::delivered;
 }
 
 }  // namespace netchannel::stack

@@ -9,9 +9,9 @@ namespace {
 constexpr std::uint32_t kNone = UdpTable::kNone;
 constexpr std::uint16_t kFirstEphemeral = 32768, kLastEphemeral = 60999;  // Linux's ip_local_port_range
 
-std::uint32_t datagrams_in(const UdpArrival& packet) {
-  const std::uint32_t segment = packet.frame.desc().segment_size;
-  return segment == 0 || packet.length <= segment ? 1 : (packet.length + segment - 1) / segment;
+std::uint32_t datagrams_in(const Frame& frame, std::uint32_t length) {
+  const std::uint32_t segment = frame.desc().segment_size;
+  return segment == 0 || length <= segment ? 1 : (length + segment - 1) / segment;
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ void UdpSockets::drop_head(UdpSocketState& socket) {
   socket.head = node.next;
   if (socket.head == kNone) socket.tail = kNone;
   socket.waiting_bytes -= node.charge;
-  node.packet.frame = {};
+  node.frame = {};
   free_nodes_.push_back(index);
 }
 
@@ -132,12 +132,11 @@ void UdpSockets::mark_ready(UdpSocketState& socket) {
   ready_.push_back(socket.handle);
 }
 
-bool UdpSockets::enqueue(UdpSocketState& socket, UdpArrival&& arrival) {
-  const auto charge = static_cast<std::uint32_t>(arrival.frame.size());
-  const bool over = socket.head != kNone &&
-                    charge > socket.receive_buffer - std::min(socket.receive_buffer, socket.waiting_bytes);
-  const bool from_ring = arrival.from_rx;
-  if (over || (from_ring && socket.held_frames >= socket.receive_frames)) {
+bool UdpSockets::enqueue(UdpSocketState& socket, Frame&& frame, const UdpArrival& arrival) {
+  const auto charge = static_cast<std::uint32_t>(frame.size());
+  // One packet is always taken, or a reader with a small buffer would never see a large one.
+  const bool over = socket.head != kNone && socket.waiting_bytes + charge > socket.receive_buffer;
+  if (over || (arrival.rx_slot && socket.held_frames >= socket.receive_frames)) {
     counters_.drop(DropReason::udp_queue_full);
     return false;
   }
@@ -145,15 +144,16 @@ bool UdpSockets::enqueue(UdpSocketState& socket, UdpArrival&& arrival) {
     counters_.drop(DropReason::no_frames);
     return false;
   }
-  if (from_ring) {
-    owners_[arrival.frame.desc().slot - rx_.first] = socket.handle;
+  if (arrival.rx_slot) {
+    owners_[frame.desc().slot - rx_.first] = socket.handle;
     ++socket.held_frames;
   }
   const std::uint32_t index = free_nodes_.back();
   free_nodes_.pop_back();
   Node& node = nodes_[index];
-  const std::uint32_t datagrams = datagrams_in(arrival);
-  node.packet = std::move(arrival);
+  const std::uint32_t datagrams = datagrams_in(frame, arrival.length);
+  node.frame = std::move(frame);
+  node.packet = arrival;
   node.charge = charge;
   node.next = kNone;
   (socket.tail == kNone ? socket.head : nodes_[socket.tail].next) = index;
@@ -165,25 +165,25 @@ bool UdpSockets::enqueue(UdpSocketState& socket, UdpArrival&& arrival) {
   return true;
 }
 
-UdpSockets::Delivery UdpSockets::deliver(UdpArrival&& arrival) {
+UdpSockets::Delivery UdpSockets::deliver(Frame&& frame, const UdpArrival& arrival) {
   const UdpTable::Found found = table_.find(arrival.local, arrival.peer);
   if (found.socket == kNone) {
     counters_.drop(found.port_in_use ? DropReason::udp_wrong_peer : DropReason::udp_no_socket);
     return Delivery::nobody;
   }
-  return enqueue(sockets_[found.socket], std::move(arrival)) ? Delivery::delivered : Delivery::dropped;
+  const bool taken = enqueue(sockets_[found.socket], std::move(frame), arrival);
+  return taken ? Delivery::delivered : Delivery::dropped;
 }
 
-void UdpSockets::deliver_broadcast(const UdpArrival& arrival) {
-  bool any = false;
+void UdpSockets::deliver_broadcast(const Frame& frame, const UdpArrival& arrival) {
+  UdpArrival copy = arrival;
   std::size_t at = 0;
-  for (std::uint32_t socket; (socket = table_.next_for_broadcast(arrival.local, at)) != kNone; any = true) {
-    UdpArrival copy{arrival.frame.share(), arrival.from_rx && !any, arrival.offset, arrival.length,
-                    arrival.peer,          arrival.local,           arrival.when,   arrival.tos,
-                    arrival.ttl,           arrival.slow_path};
-    enqueue(sockets_[socket], std::move(copy));
+  std::uint32_t socket = table_.next_for_broadcast(arrival.local, at);
+  if (socket == kNone) counters_.drop(DropReason::udp_no_socket);
+  for (; socket != kNone; socket = table_.next_for_broadcast(arrival.local, at)) {
+    enqueue(sockets_[socket], frame.share(), copy);
+    copy.rx_slot = false;  // the slot is charged to the first only
   }
-  if (!any) counters_.drop(DropReason::udp_no_socket);
 }
 
 std::size_t UdpSockets::receive(UdpHandle handle, std::span<Datagram> out) {
@@ -193,11 +193,11 @@ std::size_t UdpSockets::receive(UdpHandle handle, std::span<Datagram> out) {
   while (n < out.size() && socket->head != kNone) {
     Node& node = nodes_[socket->head];
     UdpArrival& packet = node.packet;
-    const std::uint32_t segment = packet.frame.desc().segment_size;
+    const std::uint32_t segment = node.frame.desc().segment_size;
     const bool last = segment == 0 || packet.length <= segment;
     const std::uint32_t length = last ? packet.length : segment;
     Datagram& datagram = out[n++];
-    datagram.payload = packet.frame.bytes().subspan(packet.offset, length);
+    datagram.payload = node.frame.bytes().subspan(packet.offset, length);
     datagram.peer = packet.peer;
     datagram.local = packet.local;
     datagram.arrival = packet.when;
@@ -207,10 +207,10 @@ std::size_t UdpSockets::receive(UdpHandle handle, std::span<Datagram> out) {
     datagram.slow_path = packet.slow_path;
     --socket->waiting;
     if (last) {
-      datagram.frame = std::move(packet.frame);
+      datagram.frame = std::move(node.frame);
       drop_head(*socket);
     } else {
-      datagram.frame = packet.frame.share();
+      datagram.frame = node.frame.share();
       packet.offset += segment;
       packet.length -= segment;
     }

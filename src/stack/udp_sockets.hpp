@@ -20,15 +20,14 @@
 
 namespace netchannel::stack {
 
-// A packet for a socket's queue.
+// What is known of a packet for a socket's queue, besides its frame.
 struct UdpArrival {
-  Frame frame;
-  bool from_rx = false;      // its slot is one of the receive slots, not a large one
-  std::uint32_t offset = 0;  // of the payload in the frame's bytes
-  std::uint32_t length = 0;
   Endpoint peer, local;
   Instant when;
+  std::uint32_t offset = 0;  // of the payload in the frame's bytes
+  std::uint32_t length = 0;
   std::uint8_t tos = 0, ttl = 0;
+  bool rx_slot = false;  // the frame is one of the receive slots, not a large one
   bool slow_path = false;
 };
 
@@ -68,8 +67,8 @@ class UdpSockets {
   // Puts a packet into the queue of whom it is for; else counts why not, and says whether the sender may be
   // told that nobody listens.
   enum class Delivery : std::uint8_t { delivered, dropped, nobody };
-  Delivery deliver(UdpArrival&& arrival);
-  void deliver_broadcast(const UdpArrival& arrival);
+  Delivery deliver(Frame&& frame, const UdpArrival& arrival);
+  void deliver_broadcast(const Frame& frame, const UdpArrival& arrival);
   std::size_t receive(UdpHandle socket, std::span<Datagram> out);
 
   // `flow_local` and `error.peer` are the quoted packet's. `hard`: also to a connected socket that did not
@@ -86,12 +85,13 @@ class UdpSockets {
 
  private:
   struct Node {
+    Frame frame;
     UdpArrival packet;
     std::uint32_t charge = 0;  // bytes counted against the buffer
     std::uint32_t next = UdpTable::kNone;
   };
   static std::uint32_t index_of(UdpHandle socket) { return (socket.value & 0xffff) - 1; }
-  bool enqueue(UdpSocketState& socket, UdpArrival&& arrival);
+  bool enqueue(UdpSocketState& socket, Frame&& frame, const UdpArrival& arrival);
   void mark_ready(UdpSocketState& socket);
   Result<std::uint16_t> choose_port(const UdpBinding& binding);
   void drop_head(UdpSocketState& socket);
