@@ -58,7 +58,9 @@ NamespaceRun in_network_namespace(const std::function<int()>& body) {
   int status = 0;
   ::waitpid(child, &status, 0);
   if (!reported || error != 0) {
-    return {false, std::string("no user and network namespace for us: ") + std::strerror(error), 0};
+    const char* why =
+        error == EINVAL ? "the process has another thread (a sanitizer's)" : std::strerror(error);
+    return {false, std::string("no user and network namespace for us: ") + why, 0};
   }
   return {true, "", WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status)};
 }
