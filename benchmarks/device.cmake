@@ -1,0 +1,1 @@
+netchannel_benchmark(device SOURCES bench_device.cpp USES device)

@@ -1,0 +1,1 @@
+netchannel_benchmark(ring SOURCES bench_ring.cpp USES ring buf)
