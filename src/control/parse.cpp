@@ -9,6 +9,7 @@
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -20,8 +21,12 @@ namespace {
 // which is used here, are passed over.
 class Attributes {
  public:
+  // Those after a message's own header. (mnl_attr_parse() would round the message's length up.)
   Attributes(const nlmsghdr& message, std::size_t header) {
-    mnl_attr_parse(&message, static_cast<unsigned>(header), keep, &table_);
+    const Bytes all{static_cast<const std::byte*>(mnl_nlmsg_get_payload(&message)),
+                    mnl_nlmsg_get_payload_len(&message)};
+    const Bytes rest = all.subspan(std::min(all.size(), std::size_t{MNL_ALIGN(header)}));
+    mnl_attr_parse_payload(rest.data(), rest.size(), keep, &table_);
   }
   explicit Attributes(const nlattr* nest) {
     if (nest != nullptr) mnl_attr_parse_nested(nest, keep, &table_);
@@ -184,6 +189,7 @@ std::optional<ParsedAddress> parse_address(const nlmsghdr& message) {
   out.interface_index = header->ifa_index;
   // On a point-to-point interface IFA_ADDRESS is the far end; IPv6 leaves IFA_LOCAL out if there is none.
   const bool has_local = attributes.raw(IFA_LOCAL) != nullptr;
+  if (!has_local && attributes.raw(IFA_ADDRESS) == nullptr) return std::nullopt;
   out.address.prefix = {attributes.address(has_local ? IFA_LOCAL : IFA_ADDRESS), header->ifa_prefixlen};
   if (header->ifa_family == AF_INET) out.address.broadcast = attributes.address(IFA_BROADCAST);
   out.address.scope = header->ifa_scope;
