@@ -1,3 +1,5 @@
+// Neighbour discovery messages: RFC 4861 section 7.1 is parse(), sections 4.3 and 4.4 are emit(). Their
+// options are walked in units of 8 bytes, and none may have a length of 0, so the walk ends.
 #include "netchannel/wire/icmpv6.hpp"
 
 namespace netchannel::wire {

@@ -1,3 +1,4 @@
+// The quoted packet: see quote.hpp for what is believed of it and why.
 #include "netchannel/wire/quote.hpp"
 
 #include "netchannel/wire/ipv4.hpp"

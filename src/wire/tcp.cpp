@@ -1,3 +1,5 @@
+// TCP options in and out. Reading follows the rules in tcp.hpp; writing first plans how the options share
+// their 40 bytes, so that size() and emit() cannot disagree.
 #include "netchannel/wire/tcp.hpp"
 
 namespace netchannel::wire {

@@ -118,8 +118,8 @@ struct TcpOptions {
 
   // The bytes that emit() takes, a multiple of 4 and at most 40.
   std::size_t size() const;
-  // Writes size() bytes. SACK blocks that do not fit into 40 bytes are left out, the last first. Numbers stand on 4-byte
-  // boundaries unless that would cost a block.
+  // Writes size() bytes. SACK blocks that do not fit into 40 bytes are left out, the last first. Numbers
+  // stand on 4-byte boundaries unless that would cost a block.
   void emit(MutableBytes out) const;
 };
 
