@@ -166,7 +166,7 @@ std::size_t AfXdpDevice::receive(XskQueue& queue, std::span<FrameDesc> out) noex
     frames += queue.chain.take({desc.addr, desc.len, desc.options}, out[frames], home) ? 1 : 0;
   }
   xsk_ring_cons__release(&queue.rx, parts);
-  queue.lent -= static_cast<std::uint32_t>(frames + home.size);
+  queue.lent -= std::min(queue.lent, static_cast<std::uint32_t>(frames + home.size));
   if (home.size > 0) lend(queue, std::span(home.slots).first(home.size));
   return frames;
 }

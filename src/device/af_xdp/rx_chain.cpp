@@ -1,33 +1,37 @@
 #include "device/af_xdp/rx_chain.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "device/af_xdp/uapi.hpp"
 
 namespace netchannel::device {
 
 RxChain::RxChain(const FrameRegion& region, std::uint32_t chunk_size, CounterPage& counters)
-    : region_(region), counters_(counters), chunk_size_(chunk_size) {}
+    : region_(region),
+      counters_(counters),
+      chunk_size_(chunk_size),
+      slot_shift_(std::countr_zero(region.slot_size())) {}
 
 bool RxChain::names_slot(const RxPart& part) const {
-  return part.address < region_.memory().size() && part.address % region_.slot_size() < chunk_size_;
+  return part.address < region_.memory().size() && offset_of(part.address) < chunk_size_;
 }
 
 bool RxChain::take(const RxPart& part, FrameDesc& frame, SlotList& home) {
   const bool last = (part.options & XDP_PKT_CONTD) == 0;
   if (skipping_) {
-    if (names_slot(part)) home.push(static_cast<std::uint32_t>(part.address / region_.slot_size()));
+    if (names_slot(part)) home.push(slot_of(part.address));
     skipping_ = !last;
     return false;
   }
-  const std::uint64_t offset = part.address % region_.slot_size();
+  const std::uint32_t offset = offset_of(part.address);
   const bool known_options = (part.options & ~std::uint32_t{XDP_PKT_CONTD}) == 0;
   if (!names_slot(part) || !known_options || part.length == 0 || part.length > chunk_size_ - offset) {
     drop(DropReason::device_bad_descriptor, part, home);
     return false;
   }
   FrameDesc desc;
-  desc.slot = static_cast<std::uint32_t>(part.address / region_.slot_size());
+  desc.slot = slot_of(part.address);
   desc.offset = static_cast<std::uint16_t>(offset);
   desc.length = part.length;
   if (parts_ == 0) {
@@ -64,7 +68,7 @@ void RxChain::drop(DropReason reason, const RxPart& part, SlotList& home) {
   counters_.drop(reason);
   if (parts_ > 0) home.push(first_.slot);
   // A slot that the descriptor does not name for sure is lost to the device rather than lent twice.
-  if (names_slot(part)) home.push(static_cast<std::uint32_t>(part.address / region_.slot_size()));
+  if (names_slot(part)) home.push(slot_of(part.address));
   parts_ = 0;
   skipping_ = (part.options & XDP_PKT_CONTD) != 0;
 }

@@ -50,10 +50,17 @@ class RxChain {
   bool append(const FrameDesc& part);
   void drop(DropReason reason, const RxPart& part, SlotList& home);
   bool names_slot(const RxPart& part) const;
+  std::uint32_t slot_of(std::uint64_t address) const {
+    return static_cast<std::uint32_t>(address >> slot_shift_);
+  }
+  std::uint32_t offset_of(std::uint64_t address) const {
+    return static_cast<std::uint32_t>(address & (region_.slot_size() - 1));
+  }
 
   const FrameRegion& region_;
   CounterPage& counters_;
   std::uint32_t chunk_size_;
+  int slot_shift_;
   FrameDesc first_;          // what has been put together so far; meaningful if parts_ > 0
   std::uint32_t parts_ = 0;  // of the packet that is being put together
   bool skipping_ = false;    // the rest of a dropped packet

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 #include "device/af_xdp/uapi.hpp"
@@ -19,6 +20,8 @@ TxPath::TxPath(XskSockets& sockets, FrameRegion& region, CounterPage& counters, 
       region_(region),
       counters_(counters),
       chunk_size_(sockets.chunk_size),
+      chunk_shift_(std::countr_zero(chunk_size_)),
+      slot_shift_(std::countr_zero(region.slot_size())),
       max_frame_(max_frame),
       zero_copy_(sockets.zero_copy),
       need_wakeup_(sockets.need_wakeup) {
@@ -77,14 +80,15 @@ void TxPath::refuse(const FrameDesc& frame, Verdict verdict) {
 }
 
 std::uint32_t TxPath::descriptors_of(const FrameDesc& frame) const {
-  return (frame.offset + frame.length - 1) / chunk_size_ - frame.offset / chunk_size_ + 1;
+  return ((frame.offset + frame.length - 1) >> chunk_shift_) - (std::uint32_t{frame.offset} >> chunk_shift_) +
+         1;
 }
 
 void TxPath::enqueue(const FrameDesc& frame, std::uint32_t at, std::uint32_t descriptors) {
-  std::uint64_t address = std::uint64_t{frame.slot} * region_.slot_size() + frame.offset;
+  std::uint64_t address = (std::uint64_t{frame.slot} << slot_shift_) + frame.offset;
   std::uint32_t left = frame.length;
   for (std::uint32_t i = 0; i < descriptors; ++i) {
-    const auto to_boundary = chunk_size_ - static_cast<std::uint32_t>(address % chunk_size_);
+    const auto to_boundary = chunk_size_ - static_cast<std::uint32_t>(address & (chunk_size_ - 1));
     xdp_desc& desc = *xsk_ring_prod__tx_desc(&queue_.tx, at + i);
     desc.addr = address;
     desc.len = std::min(left, to_boundary);
@@ -170,7 +174,7 @@ std::size_t TxPath::reclaim(std::span<FrameDesc> out) noexcept {
       counters_.drop(DropReason::device_bad_descriptor);
       continue;
     }
-    const auto slot = static_cast<std::uint32_t>(address / region_.slot_size());
+    const auto slot = static_cast<std::uint32_t>(address >> slot_shift_);
     if (!ledger_ || ledger_->completed(slot)) out[reported++] = FrameDesc{.slot = slot};
   }
   if (done > 0) xsk_ring_cons__release(&queue_.completion, done);

@@ -39,6 +39,8 @@ class TxPath {
   const FrameRegion& region_;
   CounterPage& counters_;
   std::uint32_t chunk_size_;
+  int chunk_shift_;
+  int slot_shift_;
   std::uint32_t max_frame_;
   bool zero_copy_;
   bool need_wakeup_;

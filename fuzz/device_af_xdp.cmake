@@ -1,0 +1,1 @@
+netchannel_fuzzer(rx_chain SOURCES fuzz_rx_chain.cpp USES device)
