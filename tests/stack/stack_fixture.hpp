@@ -13,7 +13,9 @@
 
 #include "channel/channel.hpp"
 #include "netchannel/frame.hpp"
+#include "netchannel/wire/ethernet.hpp"
 #include "netchannel/wire/packet.hpp"
+#include "netchannel/wire/udp.hpp"
 #include "stack/stack.hpp"
 #include "testkit/frames.hpp"
 #include "testkit/gtest.hpp"
@@ -51,6 +53,8 @@ class StackTest : public testkit::TranscriptTest {
   Instant now{1'000'000'000};
 
   void start() {
+    stack_.reset();
+    lent_.clear();
     region_ = *FrameRegion::open({.slot_size = settings.slot_size, .slot_count = 2 * settings.slots});
     channel_ = *Channel::open({.rx_ring = settings.ring,
                                .tx_ring = settings.ring,
