@@ -40,7 +40,7 @@ TEST_P(Transfer, WhatIsSentReachesThePeersKernel) {
   build();
   auto device = open({.mode = GetParam()});
   auto peer = peer_socket(kPeer);
-  for (const std::size_t size : {0, 1, 100, 1472}) {
+  for (const std::size_t size : {0UL, 1UL, 100UL, 1472UL}) {
     ASSERT_TRUE(device.port->send(frame_to_peer(pattern(size))));
     EXPECT_EQ(peer.receive(), pattern(size));
   }
@@ -66,7 +66,7 @@ TEST_P(Transfer, AnMtuOf9000WorksInBothDirections) {
   auto peer = peer_socket(kPeer);
   for (std::uint8_t i = 0; i < 50; ++i) {
     // Around the chunk's end, its multiples and the MTU.
-    for (const std::size_t size : {1, 3797, 3798, 3799, 4054, 7638, 8900, 8972}) {
+    for (const std::size_t size : {1UL, 3797UL, 3798UL, 3799UL, 4054UL, 7638UL, 8900UL, 8972UL}) {
       ASSERT_TRUE(peer.send_to(kOurs, pattern(size, i)));
       const auto got = receive(device);
       ASSERT_EQ(got.size(), 1u) << size;
