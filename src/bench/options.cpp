@@ -1,0 +1,116 @@
+#include "bench/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace netchannel::bench {
+namespace {
+
+// The largest number of requests whose sequence numbers a message of that size can tell apart.
+std::uint32_t distinguishable(std::uint32_t size) { return size >= 2 ? kMostInFlight : size == 1 ? 128 : 1; }
+
+template <class T>
+bool within(const T& value, const T& low, const T& high) {
+  return value >= low && value <= high;
+}
+
+}  // namespace
+
+std::string_view to_string(Workload workload) {
+  return workload == Workload::udp_rr ? "udp_rr" : "udp_stream";
+}
+
+std::optional<Workload> parse_workload(std::string_view name) {
+  for (const auto workload : {Workload::udp_rr, Workload::udp_stream}) {
+    if (to_string(workload) == name) return workload;
+  }
+  return std::nullopt;
+}
+
+std::string_view unit_of(Workload workload) {
+  return workload == Workload::udp_rr ? "transaction" : "message";
+}
+
+std::optional<Lane> parse_lane(std::string_view name) {
+  Lane lane{.name = std::string(name)};
+  if (name == "raw" || name == "raw:xdp") {
+    lane.path = Path::xdp;
+    lane.raw = true;
+    return lane;
+  }
+  const auto path = parse_path(name);
+  if (!path || *path == Path::automatic) return std::nullopt;
+  lane.path = *path;
+  return lane;
+}
+
+std::optional<std::string> fault_of(const BlockOptions& options) {
+  if (options.size > kLargestSize)
+    return fmt::format("--size is at most {} bytes, the largest UDP payload", kLargestSize);
+  if (!within(options.pairs, 1u, kMostPairs)) return fmt::format("--pairs is from 1 to {}", kMostPairs);
+  if (options.flows < 1 || std::uint64_t{options.flows} * options.pairs > kMostFlows) {
+    return fmt::format("--flows is at least 1, and flows times pairs at most {}", kMostFlows);
+  }
+  if (!within(options.batch, 1u, kMostBatch)) return fmt::format("--batch is from 1 to {}", kMostBatch);
+  const std::uint32_t most = distinguishable(options.size);
+  if (options.workload == Workload::udp_rr && (options.burst >= most)) {
+    return fmt::format("--burst is at most {} with messages of {} bytes, whose number must tell them apart",
+                       most - 1, options.size);
+  }
+  if (!std::isfinite(options.rate) || options.rate < 0)
+    return "--rate is a positive number of messages a second";
+  if (!within(options.seconds, 0.05, 3600.0)) return "--duration is from 0.05 to 3600 seconds";
+  if (!within(options.warmup, 0.0, 60.0)) return "--warmup is from 0 to 60 seconds";
+  if (!within(options.mtu, 576u, 65535u)) return "--mtu is from 576 to 65535 bytes";
+  if (options.lane.raw && options.size + 28 > options.mtu) {
+    return fmt::format("{} sends whole frames: --size is at most {} at MTU {}", options.lane.name,
+                       options.mtu - 28, options.mtu);
+  }
+  return std::nullopt;
+}
+
+Json to_json(const BlockOptions& options) {
+  return {{"workload", to_string(options.workload)},
+          {"path", options.lane.name},
+          {"wait", to_string(options.wait)},
+          {"size", options.size},
+          {"pairs", options.pairs},
+          {"flows", options.flows},
+          {"batch", options.batch},
+          {"burst", options.burst},
+          {"rate_per_s", number(options.rate)},
+          {"seconds", number(options.seconds)},
+          {"warmup_s", number(options.warmup)},
+          {"mtu", options.mtu}};
+}
+
+Result<BlockOptions> block_from_json(const Json& json) {
+  const auto workload = parse_workload(get_text(json, "workload"));
+  const auto lane = parse_lane(get_text(json, "path"));
+  const auto wait = parse_wait_mode(get_text(json, "wait"));
+  if (!workload || !lane || !wait) {
+    return fail(ErrorCode::invalid_argument,
+                "a block names an unknown workload, path or wait; use the same version at both ends");
+  }
+  const auto count = [&](const char* key) {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(get_count(json, key, UINT32_MAX), UINT32_MAX));
+  };
+  BlockOptions out{.workload = *workload, .lane = *lane, .wait = *wait};
+  out.size = count("size");
+  out.pairs = count("pairs");
+  out.flows = count("flows");
+  out.batch = count("batch");
+  out.burst = count("burst");
+  out.rate = get_number(json, "rate_per_s", -1);
+  out.seconds = get_number(json, "seconds", -1);
+  out.warmup = get_number(json, "warmup_s", -1);
+  out.mtu = count("mtu");
+  if (fault_of(out))
+    return fail(ErrorCode::invalid_argument, "a block's figures are out of range; look at who sent it");
+  return out;
+}
+
+}  // namespace netchannel::bench
