@@ -72,15 +72,16 @@ TEST(Frames, AnArpPacketIsWhatTheWireRoomReads) {
 }
 
 TEST(Frames, IpFieldsStandWhereTheyShould) {
-  const auto view = wire::Ipv4View::parse(ip({.source = kA4,
-                                              .destination = kB4,
-                                              .protocol = 99,
-                                              .ttl = 3,
-                                              .tos = 0xb8,
-                                              .id = 77,
-                                              .fragment = 0x2005,
-                                              .options = Packet(4, std::byte{1})},
-                                             pattern(8)));
+  const IpFields fields{.source = kA4,
+                        .destination = kB4,
+                        .protocol = 99,
+                        .ttl = 3,
+                        .tos = 0xb8,
+                        .id = 77,
+                        .fragment = 0x2005,
+                        .options = Packet(4, std::byte{1})};
+  const Packet packet = ip(fields, pattern(8));
+  const auto view = wire::Ipv4View::parse(packet);
   ASSERT_TRUE(view);
   EXPECT_EQ(view->ttl(), 3);
   EXPECT_EQ(view->tos(), 0xb8);
