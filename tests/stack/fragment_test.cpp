@@ -213,6 +213,8 @@ class TwoStacks : public ::testing::Test {
   Instant now{1'000'000'000};
 
   void open(Side& side, const MacAddress& mac, std::vector<Prefix> addresses, std::uint32_t mtu) {
+    side.stack.reset();
+    side.lent.clear();
     side.region = *FrameRegion::open({.slot_size = 2048, .slot_count = 2 * kSlots});
     side.channel = *Channel::open({.rx_ring = 512, .tx_ring = 512, .rx_slots = kSlots, .tx_slots = kSlots});
     side.driver = side.channel->take_driver();
