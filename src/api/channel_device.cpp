@@ -27,19 +27,6 @@ Result<void> make_region(ChannelDevice& made, const HostOptions& options, std::u
   return {};
 }
 
-// TEST-NET-1 (RFC 5737): no route but the default one leads there.
-const IpAddress kAnywhere = IpAddress::v4(192, 0, 2, 1);
-
-Result<std::string> choose_interface(const HostOptions& options) {
-  if (!options.device.empty()) return options.device;
-  auto route = control::interface_for(kAnywhere);
-  if (!route) {
-    return fail(ErrorCode::no_such_device,
-                "no interface named and no default route to choose one by; name it", route.error().sys_errno);
-  }
-  return route->interface_name;
-}
-
 device::XdpMode to_device(XdpOptions::Mode mode) {
   switch (mode) {
     case XdpOptions::Mode::native:
@@ -65,7 +52,8 @@ device::XdpCopy to_device(XdpOptions::Copy copy) {
 }
 
 Result<ChannelDevice> open_xdp(const HostOptions& options) {
-  auto interface = choose_interface(options);
+  auto interface =
+      options.device.empty() ? control::default_interface() : Result<std::string>(options.device);
   if (!interface) return tl::unexpected(interface.error());
   ChannelDevice made;
   auto mirror = control::Mirror::open(*interface);

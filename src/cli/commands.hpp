@@ -5,6 +5,8 @@
 
 #include <CLI/App.hpp>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 
 namespace netchannel::cli {

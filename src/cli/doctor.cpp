@@ -12,7 +12,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "control/mirror.hpp"
 #include "control/route_to.hpp"
 #include "device/af_xdp/probe.hpp"
 #include "lab/user_namespace.hpp"
@@ -141,18 +140,6 @@ void look_at_traps(Diagnosis& out) {
   }
 }
 
-std::string choose_device() {
-  if (const auto route = control::interface_for(IpAddress::v4(192, 0, 2, 1))) {
-    if (!route->local) return route->interface_name;
-  }
-  const auto all = control::links();
-  if (!all) return {};
-  for (const control::Link& link : *all) {
-    if (link.ethernet && link.up && !link.loopback) return link.name;
-  }
-  return {};
-}
-
 const char* word(Verdict verdict) {
   switch (verdict) {
     case Verdict::ok:
@@ -194,7 +181,7 @@ bool Diagnosis::accelerated() const {
 
 Diagnosis diagnose(const std::string& device) {
   Diagnosis out;
-  out.device = device.empty() ? choose_device() : device;
+  out.device = device.empty() ? control::default_interface().value_or("") : device;
   look_at_xdp(out);
   look_at_tap(out);
   look_at_kernel_path(out);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "control/mirror.hpp"
 #include "control/netlink.hpp"
 #include "control/parse.hpp"
 
@@ -60,6 +61,22 @@ Result<RouteTo> interface_for(const IpAddress& peer) {
                  .gateway = route->gateway,
                  .mtu = route->mtu,
                  .local = route->type == RouteType::local};
+}
+
+Result<std::string> default_interface() {
+  // TEST-NET-1 and the documentation prefix (RFC 5737, RFC 3849): only a default route leads there.
+  for (const char* nowhere : {"192.0.2.1", "2001:db8::1"}) {
+    auto route = interface_for(*IpAddress::parse(nowhere));
+    if (route && !route->local) return route->interface_name;
+  }
+  auto all = links();
+  if (!all) return tl::unexpected(all.error());
+  std::erase_if(*all, [](const Link& link) { return !link.ethernet || !link.up || link.loopback; });
+  if (all->size() == 1) return all->front().name;
+  return fail(ErrorCode::no_such_device,
+              all->empty()
+                  ? "there is no Ethernet interface that is up; name one, or make a lab: netchannel lab up"
+                  : "no default route, and several interfaces to choose from; name one");
 }
 
 }  // namespace netchannel::control

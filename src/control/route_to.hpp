@@ -23,4 +23,8 @@ struct RouteTo {
 // answer for one is the kernel's guess. Errors: unreachable, invalid_argument, system.
 Result<RouteTo> interface_for(const IpAddress& peer);
 
+// The interface that a program means which names none: that of the default route, else the only Ethernet
+// interface that is up. Errors: no_such_device (none, or several to choose from), system.
+Result<std::string> default_interface();
+
 }  // namespace netchannel::control

@@ -79,5 +79,15 @@ TEST_F(RouteToTest, NoRouteLeadsToNowhere) {
   EXPECT_EQ(refusal("::"), ErrorCode::invalid_argument);
 }
 
+TEST_F(RouteToTest, WithoutADefaultRouteTheOnlyInterfaceThatIsUpIsMeant) {
+  EXPECT_EQ(default_interface().value_or(""), "eth0");
+  must("ip link add other type veth peer name another && ip link set other up && ip link set another up");
+  const auto several = default_interface();
+  ASSERT_FALSE(several) << *several;
+  EXPECT_EQ(several.error().code, ErrorCode::no_such_device);
+  must("ip addr add 10.8.0.1/24 dev other && ip route add default via 10.8.0.2");
+  EXPECT_EQ(default_interface().value_or(""), "other");
+}
+
 }  // namespace
 }  // namespace netchannel::control
