@@ -65,7 +65,7 @@ Packet bytes(std::string_view text) {
 Packet pattern(std::size_t size, std::uint8_t seed) {
   Packet out(size);
   for (std::size_t i = 0; i < size; ++i)
-    out[i] = static_cast<std::byte>((i * 31 + i / 251 + seed * 7u) & 0xff);
+    out[i] = static_cast<std::byte>((i * 31 + i / 251 + seed * std::size_t{7}) & 0xff);
   return out;
 }
 

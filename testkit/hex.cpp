@@ -59,7 +59,8 @@ std::string describe_ip(Bytes packet, const IpLayout& layout) {
 
 std::string describe_payload(std::uint16_t type, Bytes packet) {
   if (type == kIpv4 && packet.size() >= 20) {
-    return "ipv4 " + describe_ip(packet, {12, 4, (load_u8(packet, 0) & 0xfu) * 4, load_u8(packet, 9)});
+    return "ipv4 " +
+           describe_ip(packet, {12, 4, (load_u8(packet, 0) & 0xfu) * std::size_t{4}, load_u8(packet, 9)});
   }
   if (type == kIpv6 && packet.size() >= 40)
     return "ipv6 " + describe_ip(packet, {8, 16, 40, load_u8(packet, 6)});

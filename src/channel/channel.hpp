@@ -53,12 +53,11 @@ class Doorbell {
 
  private:
   explicit Doorbell(UniqueFd fd) : fd_(std::move(fd)) {}
-  UniqueFd fd_;
-  // The consumer's own: announced and not yet awake; times the driver took the announcement and its write to
-  // fd_ has not been read yet.
-  bool announced_ = false;
-  std::uint64_t owed_ = 0;
+  // One line: the consumer writes its part only when it writes sleeping_ too.
   alignas(64) std::atomic<bool> sleeping_{false};
+  bool announced_ = false;  // the consumer's: announced and not yet awake
+  UniqueFd fd_;
+  std::uint64_t owed_ = 0;  // the consumer's: times its announcement was taken and the write not read yet
 };
 
 struct ConsumerEnd {
