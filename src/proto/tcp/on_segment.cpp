@@ -43,6 +43,12 @@ bool refuses_data(Connection& c, const SegmentIn& segment, Events& events) {
   return true;
 }
 
+// In the states after the peer's FIN: nothing can follow it (section 3.10.7.4, seventh step). What does is
+// dropped, and the peer is told where the stream has ended.
+void refuse_beyond_fin(TcpState& s, const SegmentIn& segment) {
+  if (segment.length != 0) acknowledge_now(s);
+}
+
 Events in_syn_sent(Connection& c, SegmentIn& segment, Instant now) {
   TcpState& s = c.state;
   const bool acks = segment.flags.ack();
@@ -96,6 +102,14 @@ Events in_established(Connection& c, SegmentIn& segment, Instant now) {
 
 Events in_syn_received(Connection& c, SegmentIn& segment, Instant now) {
   TcpState& s = c.state;
+  // Simultaneous open (RFC 9293 figure 8): the peer's SYN again, now with the acknowledgement that we wait
+  // for. The SYN itself lies before the window.
+  const bool crossed =
+      segment.flags.syn() && segment.flags.ack() && segment.seq == s.irs && segment.ack == s.snd_nxt;
+  if (crossed) {
+    segment.seq += 1;
+    segment.flags.bits &= static_cast<std::uint8_t>(~wire::TcpFlags::kSyn);
+  }
   switch (check_segment(c, segment, now)) {
     case Verdict::drop:
       return 0;
@@ -114,6 +128,8 @@ Events in_syn_received(Connection& c, SegmentIn& segment, Instant now) {
   const std::uint8_t retransmissions = s.attempts;
   if (retransmissions == 0 && s.sent_at != kForever) take_rtt_sample(s, now - s.sent_at, now);
   s.snd_una = s.iss + 1;
+  if (crossed)
+    segment.window = static_cast<std::uint16_t>(segment.window >> s.snd_wscale);  // a SYN's is not scaled
   s.snd_wnd = std::uint32_t{segment.window} << s.snd_wscale;
   s.max_snd_wnd = s.snd_wnd;
   s.snd_wl1 = segment.seq;
@@ -157,13 +173,14 @@ Events in_fin_wait_2(Connection& c, SegmentIn& segment, Instant now) {
 
 Events in_close_wait(Connection& c, SegmentIn& segment, Instant now) {
   Events events = 0;
-  admit(c, segment, now, events);
-  return events;  // after the peer's FIN there is nothing to receive
+  if (admit(c, segment, now, events)) refuse_beyond_fin(c.state, segment);
+  return events;
 }
 
 Events in_closing(Connection& c, SegmentIn& segment, Instant now) {
   Events events = 0;
   if (!admit(c, segment, now, events)) return events;
+  refuse_beyond_fin(c.state, segment);
   if (!our_fin_acked(c.state)) return events;
   enter_time_wait(c, now);
   return static_cast<Events>(events | kTimeWait);
@@ -172,6 +189,7 @@ Events in_closing(Connection& c, SegmentIn& segment, Instant now) {
 Events in_last_ack(Connection& c, SegmentIn& segment, Instant now) {
   Events events = 0;
   if (!admit(c, segment, now, events)) return events;
+  refuse_beyond_fin(c.state, segment);
   if (our_fin_acked(c.state)) events |= finish(c, Failure::none);
   return events;
 }
@@ -185,7 +203,8 @@ Events in_time_wait(Connection& c, const SegmentIn& segment, Instant now) {
   s.timers.lifetime = remains.deadline;
   s.ts_recent = remains.ts_recent;
   s.ts_recent_at = remains.ts_recent_at;
-  if (verdict == TimeWaitVerdict::acknowledge) challenge(c, now);
+  if (verdict == TimeWaitVerdict::acknowledge && segment.flags.fin()) acknowledge_now(s);
+  if (verdict == TimeWaitVerdict::acknowledge && !segment.flags.fin()) challenge(c, now);
   return verdict == TimeWaitVerdict::replace ? Events{kReplaced} : Events{0};
 }
 

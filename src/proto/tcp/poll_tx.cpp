@@ -123,7 +123,7 @@ void emit_range(Pass& p, Seq from, Seq end, bool retransmission) {
   TcpState& s = p.c.state;
   const bool fin = s.fin_queued && end > s.fin_seq;
   const Seq data_end = fin ? s.fin_seq : end;
-  const bool push = data_end == p.c.send.end();
+  const bool push = data_end == p.c.send.end() && data_end != from;
   SegmentOut& segment =
       emit(p, from, static_cast<std::uint8_t>(bit(fin, TcpFlags::kFin) | bit(push, TcpFlags::kPsh)));
   segment.length = distance(from, data_end);
@@ -183,6 +183,8 @@ void retransmit(Pass& p) {
     emit_range(p, record.begin, record.begin + bytes, true);
     note_retransmission(p, bytes);
     s.recovery.fast_retransmit = false;
+    // RFC 6675 section 6: repairing may take longer than a timeout, while acknowledgements keep coming.
+    if (s.recovery.phase == Phase::recovery) s.timers.retransmit = p.now + s.rtt.timeout();
     at = c.sent.next_lost(c.sent.retransmitted(at, record.begin + bytes, p.now));
   }
 }

@@ -183,7 +183,9 @@ void count_duplicates(TcpState& s, const AckInfo& ack) {
 }
 
 void grow(TcpState& s, const AckInfo& ack, Instant now) {
-  const std::uint32_t acked = s.sack ? ack.delivery.total() : ack.advanced;
+  // What is only sacked does not raise the window (RFC 3042). After a timeout the jump over what was sacked
+  // before would raise it by a burst.
+  const std::uint32_t acked = s.recovery.phase == Phase::loss ? ack.delivery.acked : ack.advanced;
   if (acked == 0) return;
   // A slow start that has filled half of its window may go on (RFC 7661 section 4.3).
   const bool half_used =

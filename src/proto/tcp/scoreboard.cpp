@@ -89,6 +89,8 @@ void Scoreboard::deliver(const TxRecord& record, const DeliveryRule& rule, Deliv
   if (out.total() == 0 || out.highest < record.end) out.highest = record.end;
   (cumulative ? out.acked : out.sacked) += bytes;
   if (record.retransmitted) {
+    if (cumulative && (!out.retransmitted || out.retransmitted_at < record.time))
+      out.retransmitted_at = record.time;
     out.retransmitted |= cumulative;
     // RFC 8985 section 6.2 step 2: this may be the acknowledgement of an earlier transmission.
     const std::uint32_t stamp = timestamp_ms(record.time) + rule.offset;

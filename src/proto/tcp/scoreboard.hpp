@@ -34,7 +34,8 @@ struct DeliveryRule {
 struct Delivery {
   std::uint32_t acked = 0;     // bytes, cumulatively, that were not sacked before
   std::uint32_t sacked = 0;    // bytes, selectively
-  bool retransmitted = false;  // some of the cumulatively acknowledged had been sent more than once
+  bool retransmitted = false;  // some of the cumulatively acknowledged had been sent more than once, ...
+  Instant retransmitted_at;    // ... at last at this time
   bool original = false;       // some had been sent once only, before RecoveryPoint (RFC 5682)
   bool reordered = false;      // some, sent once only, lay below what was delivered before (RFC 8985 step 3)
   bool has_first = false;      // first_sent is set

@@ -52,9 +52,15 @@ void take_sacks(Connection& c, const SegmentIn& segment, const DeliveryRule& rul
   }
 }
 
-// The round trip by the timestamp that comes back; nothing if it cannot be ours (RFC 7323 section 4).
-std::optional<Duration> echoed_rtt(const TcpState& s, const SegmentIn& segment, Instant now) {
+// The round trip by the timestamp that comes back (RFC 7323 section 4); nothing if it cannot be ours. Nothing
+// either if it is older than the last transmission of what was acknowledged: the acknowledgement may answer
+// that one and only repeat the timestamp of an earlier one, whose own acknowledgement was lost.
+std::optional<Duration> echoed_rtt(const TcpState& s, const SegmentIn& segment, const Delivery& d,
+                                   Instant now) {
   if (!s.timestamps || !segment.options.timestamps) return std::nullopt;
+  const std::uint32_t last = timestamp_ms(d.retransmitted_at) + s.ts_offset;
+  if (d.retransmitted && static_cast<std::int32_t>(segment.options.timestamps->echo - last) < 0)
+    return std::nullopt;
   const std::uint32_t age = timestamp_ms(now) - (segment.options.timestamps->echo - s.ts_offset);
   constexpr std::uint32_t kOldest = 10 * 60 * 1000;
   if (age > kOldest) return std::nullopt;  // from the future, or of another life
@@ -74,7 +80,7 @@ void sample_rtt(TcpState& s, const SegmentIn& segment, AckInfo& ack, Instant now
     return;
   }
   if (ack.advanced == 0) return;
-  if (const auto rtt = echoed_rtt(s, segment, now)) {
+  if (const auto rtt = echoed_rtt(s, segment, d, now)) {
     take_rtt_sample(s, *rtt, now);
     ack.rtt = *rtt;
   }
