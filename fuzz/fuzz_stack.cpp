@@ -12,6 +12,7 @@
 
 #include "channel/channel.hpp"
 #include "fuzz/fuzz_wire.hpp"
+#include "netchannel/wire/ethernet.hpp"
 #include "netchannel/wire/packet.hpp"
 #include "stack/stack.hpp"
 
@@ -115,7 +116,7 @@ class Scene {
   void read(std::size_t socket) {
     std::array<Datagram, 3> got;
     const std::size_t n = stack_->receive(sockets_[socket % 3], got);
-    for (std::size_t i = 0; i < n; ++i) fuzz::use(std::as_bytes(std::span(got[i].payload)));
+    for (std::size_t i = 0; i < n; ++i) fuzz::require_inside(got[i].payload, got[i].payload);
     stack_->take_error(sockets_[socket % 3]);
     if (n != 0) kept_ = std::move(got[0]);
   }

@@ -6,9 +6,10 @@
 namespace netchannel::proto {
 namespace {
 
+// The gateway only to make the order complete.
 bool before(const Route& a, const Route& b) {
-  return std::tie(b.destination.length, a.destination.address, a.metric) <
-         std::tie(a.destination.length, b.destination.address, b.metric);
+  return std::tie(b.destination.length, a.destination.address, a.metric, a.gateway) <
+         std::tie(a.destination.length, b.destination.address, b.metric, b.gateway);
 }
 
 bool ours(const IpAddress& address, std::span<const Prefix> addresses) {
@@ -50,7 +51,7 @@ void RouteTable::set(std::span<const Route> routes) {
 }
 
 void RouteTable::Family::build() {
-  std::stable_sort(routes.begin(), routes.end(), before);
+  std::sort(routes.begin(), routes.end(), before);
   // Of equal prefixes only the one with the lowest metric can ever be chosen.
   const auto same = [](const Route& a, const Route& b) { return a.destination == b.destination; };
   routes.erase(std::unique(routes.begin(), routes.end(), same), routes.end());
