@@ -135,8 +135,8 @@ void Reassembler::make_room(const IpAddress& source) {
 
 std::uint32_t Reassembler::begin(const wire::IpPacket& packet, std::uint32_t bucket, Instant now) {
   make_room(packet.source);
-  auto buffer = buffers_.allocate(0);
-  if (!buffer && evict_oldest()) buffer = buffers_.allocate(0);
+  auto buffer = buffers_.allocate(kReassemblyHeadroom);
+  if (!buffer && evict_oldest()) buffer = buffers_.allocate(kReassemblyHeadroom);
   if (!buffer) return kNone;
   const std::uint32_t index = free_.back();
   free_.pop_back();
@@ -186,7 +186,7 @@ std::optional<DropReason> Reassembler::place(std::uint32_t index, const wire::Ip
   const wire::FragmentInfo& fragment = *packet.fragment;
   const auto size = static_cast<std::uint32_t>(packet.payload.size());
   const std::uint32_t end = fragment.offset + size;
-  if (end > kReassemblySlot - 1) return DropReason::frag_too_large;
+  if (end > kReassemblySpan - 1) return DropReason::frag_too_large;
   if (fragment.offset % kBlock != 0 || (fragment.more && size % kBlock != 0))
     return DropReason::frag_bad_length;
   if (!fragment.more) {

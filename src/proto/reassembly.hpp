@@ -37,7 +37,10 @@ inline constexpr Duration kReassemblyTimeV4 =
     std::chrono::seconds(30);  // Linux's; RFC 1122 section 3.3.2 has 60 to 120
 inline constexpr Duration kReassemblyTimeV6 = std::chrono::seconds(60);  // RFC 8200 section 4.5
 inline constexpr Duration kBadDatagramTime = std::chrono::seconds(1);
-inline constexpr std::uint32_t kReassemblySlot = 65536;  // bytes
+inline constexpr std::uint32_t kReassemblySpan = 65536;   // bytes that a datagram's offsets can name
+inline constexpr std::uint16_t kReassemblyHeadroom = 64;  // before it, for whoever wants to put a header back
+inline constexpr std::uint32_t kReassemblySlot =
+    131072;  // a buffer for both; memory only where it is touched
 
 // A whole datagram: what stood behind the IP header (IPv6: behind the fragment header).
 struct Reassembled {
@@ -72,7 +75,7 @@ class Reassembler {
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
-  static constexpr std::size_t kWords = kReassemblySlot / 8 / 64;
+  static constexpr std::size_t kWords = kReassemblySpan / 8 / 64;
   using Bitmap = std::array<std::uint64_t, kWords>;
   enum List : std::uint8_t { kWaitingV4, kWaitingV6, kBad, kLists };
   struct Context {

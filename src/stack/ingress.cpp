@@ -104,26 +104,36 @@ void receive_transport(World& world, Frame&& frame, const wire::IpPacket& packet
   world.drop(DropReason::ip_unknown_protocol);
 }
 
+// A datagram that has become whole gets a header again, as if it had come in one packet: so options behind a
+// fragment header are read, and an error about it can quote it, by the code that does so for every packet.
 void receive_fragment(World& world, const wire::IpPacket& fragment, const LinkSource& from) {
   auto whole = world.reassembler.add(fragment, world.now);
   if (!whole) return;
-  wire::IpPacket packet;
-  packet.version = whole->version;
-  packet.protocol = whole->protocol;
-  packet.ttl = whole->ttl;
-  packet.tos = whole->tos;
-  packet.source = whole->source;
-  packet.destination = whole->destination;
-  packet.payload = whole->payload.bytes();
-  if (packet.version == 6 && wire::is_ipv6_extension(static_cast<std::uint8_t>(packet.protocol))) {
-    const auto chain = wire::walk_ipv6_extensions(static_cast<std::uint8_t>(packet.protocol), packet.payload);
-    if (!chain) return world.drop(chain.error());
-    if (chain->unknown_option || chain->fragment) return world.drop(DropReason::ipv6_bad_option);
-    packet.protocol = chain->protocol;
-    packet.payload = packet.payload.subspan(chain->length);
+  Frame frame = std::move(whole->payload);
+  const auto length = static_cast<std::uint16_t>(frame.size());
+  if (whole->version == 4) {
+    const wire::Ipv4Repr header{.source = whole->source,
+                                .destination = whole->destination,
+                                .protocol = whole->protocol,
+                                .ttl = whole->ttl,
+                                .tos = whole->tos,
+                                .payload_length = length,
+                                .options = {}};
+    header.emit(frame.prepend(header.size()));
+  } else {
+    const wire::Ipv6Repr header{.source = whole->source,
+                                .destination = whole->destination,
+                                .next_header = static_cast<std::uint8_t>(whole->protocol),
+                                .hop_limit = whole->ttl,
+                                .traffic_class = whole->tos,
+                                .payload_length = length};
+    header.emit(frame.prepend(wire::Ipv6Repr::size()));
   }
-  receive_transport(world, std::move(whole->payload), packet,
-                    {from.mac, from.group, false, from.to_us_alone});
+  const auto packet = wire::parse_ip(frame.bytes());
+  if (!packet) return world.drop(packet.error());
+  // RFC 8200 section 4.5: a fragment header within the fragments; nobody sends one in good faith.
+  if (packet->fragment) return world.drop(DropReason::ipv6_too_many_extensions);
+  receive_transport(world, std::move(frame), *packet, {from.mac, from.group, false, from.to_us_alone});
 }
 
 // A source that is ourselves: a loop, a forged sender or a land attack.

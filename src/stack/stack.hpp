@@ -49,7 +49,7 @@ struct SlotRange {
 
 struct StackLimits {
   std::uint32_t udp_sockets = 1024;
-  std::uint32_t large_slots = 256;  // 64 KiB each, for what does not fit a frame; cost nothing until used
+  std::uint32_t large_slots = 256;  // 128 KiB each, for what does not fit a frame; cost nothing until used
   std::uint32_t reassemblies = 64;  // datagrams being put together, at most a large slot each
   std::uint32_t reassemblies_of_source = 16;
   std::uint32_t neighbours = 1024;

@@ -107,6 +107,25 @@ TEST_F(Icmp, NobodyOnThePortIsToldOverIpv6) {
   EXPECT_EQ(message->code(), wire::Icmpv6Unreachable::kPort);
 }
 
+TEST_F(Icmp, NobodyOnThePortIsToldAboutADatagramThatCameInFragments) {
+  const Packet datagram = testkit::udp({kPeer4, 4000}, {kOur4, 7}, pattern(3000));
+  for (const std::size_t at : {0u, 1480u, 2960u}) {
+    const std::size_t n = std::min<std::size_t>(1480, datagram.size() - at);
+    const auto fragment = static_cast<std::uint16_t>((at + n < datagram.size() ? 0x2000 : 0) | at / 8);
+    ASSERT_TRUE(
+        arrive(to_us(testkit::ip({.source = kPeer4, .destination = kOur4, .id = 9, .fragment = fragment},
+                                 Bytes(datagram).subspan(at, n)))));
+  }
+  const auto reply = sent_one();
+  ASSERT_TRUE(reply);
+  const auto message = wire::IcmpView::parse(wire::parse_ip(l3_of(*reply))->payload);
+  ASSERT_TRUE(message);
+  EXPECT_TRUE(wire::verify_checksum(*message));
+  const auto quoted = wire::QuotedPacket::parse_v4(message->payload());
+  ASSERT_TRUE(quoted);
+  EXPECT_EQ(quoted->flow, (FlowKey{Protocol::udp, {kPeer4, 4000}, {kOur4, 7}}));
+}
+
 TEST_F(Icmp, ErrorsAreLimitedInRate) {
   settings.options.limits.icmp_errors_per_second = 10;
   start();

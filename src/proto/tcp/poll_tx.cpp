@@ -374,9 +374,10 @@ bool poll_tx(Connection& c, TxBatch& out, const TxLimits& limits, Instant now) {
   if (s.state == State::closed) return s.due.reset;
   if (s.state == State::syn_sent || s.state == State::syn_received) {
     send_syn(p);
-    if (s.due.challenge && s.state == State::syn_received) {
+    if (s.state == State::syn_received) {
       p.options = segment_options(c, now);
       send_acks(p);
+      if (p.acked) acknowledged(s);
     }
     return s.due.syn || s.due.reset;
   }

@@ -1,5 +1,7 @@
 #include "proto/tcp/scoreboard.hpp"
 
+#include <algorithm>
+
 namespace netchannel::tcp {
 
 std::uint32_t Scoreboard::take() {
@@ -36,10 +38,12 @@ bool Scoreboard::sent(Seq end, Instant now, Duration together) {
   if (last_ != kNoNode) {
     TxRecord& last = records_[last_];
     const bool alike = last.fate == Fate::in_flight && !last.retransmitted;
-    const bool close = last.time == now || (count_ >= kCrowded && now - last.time <= together);
+    const std::int64_t spread = last.spread_us + (now - last.time + Duration(999)).count() / 1000;
+    const bool close = last.time == now || (count_ >= kCrowded && spread * 1000 <= together.count());
     if (alike && (close || count_ == kMaxRecords)) {
       last.end = end_ = end;
       last.time = now;
+      last.spread_us = static_cast<std::uint16_t>(std::min<std::int64_t>(spread, 0xffff));
       return true;
     }
   }

@@ -37,7 +37,8 @@ struct TxRecord {
   Instant time;  // of the last transmission
   std::uint32_t next = kNoNode;
   Fate fate = Fate::in_flight;
-  bool retransmitted = false;  // ever
+  bool retransmitted = false;    // ever
+  std::uint16_t spread_us = 0;   // by how much the first transmission in it was earlier, if several were joined
 };
 
 struct SharedOptions {

@@ -17,6 +17,13 @@ bool may_replace(const TimeWait& t, const SegmentIn& segment) {
   return age > 0 || (age == 0 && beyond);
 }
 
+// As in every synchronized state (RFC 9293 section 3.10.7.4, first step).
+bool acceptable(const TimeWait& t, const SegmentIn& segment) {
+  if (segment.seq == t.rcv_nxt) return true;
+  if (segment.sequence_length() == 0) return segment.seq > t.rcv_nxt && segment.seq <= t.rcv_adv;
+  return segment.seq < t.rcv_adv && segment.end() > t.rcv_nxt;
+}
+
 TimeWaitVerdict answer(TimeWait& t, Instant now) {
   if (t.answered_at != Instant{} && now - t.answered_at < kAnswerInterval) return TimeWaitVerdict::ignore;
   t.answered_at = now;
@@ -44,21 +51,19 @@ TimeWaitVerdict on_segment(TimeWait& t, const SegmentIn& segment, Instant now) {
   if (segment.flags.syn() && !segment.flags.ack()) {
     return may_replace(t, segment) ? TimeWaitVerdict::replace : answer(t, now);
   }
-  if (!segment.flags.ack()) return TimeWaitVerdict::ignore;
-  if (segment.flags.syn()) return answer(t, now);
   const bool stamped = t.timestamps && segment.options.timestamps;
   const bool old = stamped && static_cast<std::int32_t>(segment.options.timestamps->value - t.ts_recent) < 0;
-  if (stamped && !old && segment.seq <= t.rcv_nxt) {
+  if (stamped && !old && segment.flags.ack() && segment.seq <= t.rcv_nxt) {
     t.ts_recent = segment.options.timestamps->value;
     t.ts_recent_at = now;
   }
   // RFC 9293 section 3.10.7.4: the peer's FIN again, because our acknowledgement was lost. Restart 2 MSL.
-  if (segment.flags.fin() && segment.end() == t.rcv_nxt && !old) {
+  if (segment.flags.fin() && segment.flags.ack() && segment.end() == t.rcv_nxt && !old) {
     t.deadline = now + t.length;
     return TimeWaitVerdict::acknowledge;
   }
-  if (segment.seq == t.rcv_nxt && segment.sequence_length() == 0) return TimeWaitVerdict::ignore;
-  return answer(t, now);
+  const bool unexpected = old || segment.flags.syn() || !acceptable(t, segment);
+  return unexpected ? answer(t, now) : TimeWaitVerdict::ignore;
 }
 
 SegmentOut time_wait_ack(const TimeWait& t, Instant now) {
