@@ -30,8 +30,7 @@ constexpr std::array kMetrics = {
 
 std::optional<double> value_of(const Json& block, const Metric& metric) {
   const Json& holder = metric.group != nullptr ? get_part(block, metric.group) : block;
-  const Json& value = get_part(holder, metric.key);
-  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+  return find_number(holder, metric.key);
 }
 
 bool in_cell(const Json& block, const Cell& cell) {

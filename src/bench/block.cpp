@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "bench/histogram.hpp"
+#include "bench/histogram_json.hpp"
 #include "bench/signals.hpp"
 
 namespace netchannel::bench {
@@ -104,7 +105,7 @@ Json make_block(const BlockOptions& options, const Json& part, CpuUse cpu) {
   const bool open_loop = options.rate != 0;
 
   Json block = {{"workload", to_string(options.workload)},
-                {"path", options.lane.name},
+                {"path", get_text(part, "path", options.lane.name)},
                 {"mode", get_text(part, "mode")},
                 {"wait", to_string(options.wait)},
                 {"size", options.size},

@@ -1,8 +1,8 @@
 // A block's JSON, made of the parts that its processes counted and of the machine's CPU time around them.
 #pragma once
 
+#include "base/json.hpp"
 #include "bench/cpu.hpp"
-#include "bench/json.hpp"
 #include "bench/options.hpp"
 
 namespace netchannel::bench {

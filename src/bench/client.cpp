@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "bench/environment.hpp"
+#include "bench/histogram_json.hpp"
 #include "bench/message.hpp"
 #include "bench/raw_transport.hpp"
 #include "bench/rr_client.hpp"
@@ -120,6 +121,9 @@ Outcome<void> Worker::open_lane() {
   auto host = Host::open(wanted);
   if (!host) return fail_with(host.error(), context());
   lane_->host.emplace(std::move(*host));
+  if (options_.on_host) {
+    if (auto done = options_.on_host(*lane_->host); !done) return done;
+  }
   auto sockets = HostTransport::open_client(*lane_->host, block, near);
   if (!sockets) return fail_with(sockets.error(), context());
   lane_->sockets = std::move(*sockets);
@@ -180,6 +184,8 @@ Outcome<Json> Worker::finish() {
   ::nanosleep(&kSettleTime, nullptr);
   auto report = ask("report");
   if (!report) return tl::unexpected(report.error());
+  const bool automatic = options_.block.lane.path == Path::automatic;
+  part_["path"] = automatic ? netchannel::to_string(lane_->host->path()) : options_.block.lane.name;
   part_["mode"] = lane_->transport().mode();
   part_["explain"] = lane_->transport().explain();
   part_["far_mode"] = get_text(hello_, "mode");

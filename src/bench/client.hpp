@@ -14,6 +14,7 @@
 #include "bench/cpu.hpp"
 #include "bench/options.hpp"
 #include "bench/outcome.hpp"
+#include "bench/transport.hpp"
 
 namespace netchannel::bench {
 
@@ -24,6 +25,7 @@ struct ClientOptions {
   std::vector<Prefix> addresses;                // tap: our own
   std::vector<IpAddress> gateways;              // tap
   XdpOptions xdp;
+  HostHook on_host;
 };
 
 // Measures one block. Its JSON is as docs/compare.schema.json has it, without what only a plan knows (order,

@@ -126,8 +126,7 @@ Result<Control> Control::connect(const Endpoint& to, Duration within) {
 }
 
 Result<void> Control::send(const Json& message) {
-  // Text from the far end can hold anything; what is not UTF-8 is replaced rather than thrown about.
-  const std::string line = message.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string line = to_text(message) + "\n";
   std::size_t sent = 0;
   const Instant deadline = device::monotonic_now() + std::chrono::seconds(5);
   while (sent < line.size()) {

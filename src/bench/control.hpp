@@ -6,8 +6,8 @@
 
 #include <string>
 
+#include "base/json.hpp"
 #include "base/unique_fd.hpp"
-#include "bench/json.hpp"
 #include "netchannel/address.hpp"
 #include "netchannel/error.hpp"
 #include "netchannel/time.hpp"

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/json.hpp"
+#include "base/json.hpp"
 
 namespace netchannel::bench {
 

@@ -3,7 +3,7 @@
 // string, never a guess.
 #pragma once
 
-#include "bench/json.hpp"
+#include "base/json.hpp"
 
 namespace netchannel::bench {
 

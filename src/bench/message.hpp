@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "bench/json.hpp"
+#include "base/json.hpp"
 #include "netchannel/bytes.hpp"
 
 namespace netchannel::bench {

@@ -42,7 +42,7 @@ std::optional<Lane> parse_lane(std::string_view name) {
     return lane;
   }
   const auto path = parse_path(name);
-  if (!path || *path == Path::automatic) return std::nullopt;
+  if (!path) return std::nullopt;
   lane.path = *path;
   return lane;
 }

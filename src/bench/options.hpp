@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "bench/json.hpp"
+#include "base/json.hpp"
 #include "netchannel/host.hpp"
 
 namespace netchannel::bench {
@@ -28,6 +28,7 @@ struct Lane {
   // One call a message: a batch would be a lie.
   bool single() const { return path == Path::kernel; }
 };
+// "auto" is the path that the host chooses by itself.
 std::optional<Lane> parse_lane(std::string_view name);
 inline constexpr std::string_view kLaneNames = "kernel, kernel-batched, xdp, tap, raw, raw:xdp";
 

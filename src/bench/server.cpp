@@ -79,6 +79,9 @@ Outcome<void> Server::open_host() {
   auto host = Host::open(wanted);
   if (!host) return fail_with(host.error(), fmt::format("cannot open the {} path", options_.lane.name));
   host_.emplace(std::move(*host));
+  options_.lane.path = host_->path();
+  if (options_.lane.name == "auto") options_.lane.name = netchannel::to_string(host_->path());
+  if (options_.on_host) return options_.on_host(*host_);
   return {};
 }
 

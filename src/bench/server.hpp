@@ -19,6 +19,7 @@
 #include "bench/control.hpp"
 #include "bench/options.hpp"
 #include "bench/outcome.hpp"
+#include "bench/transport.hpp"
 #include "netchannel/host.hpp"
 
 namespace netchannel::bench {
@@ -37,6 +38,7 @@ struct ServeOptions {
   std::uint16_t control_port = kControlPort;
   std::uint32_t mtu = 1500;
   XdpOptions xdp;
+  HostHook on_host;
 };
 
 class Server {

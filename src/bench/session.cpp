@@ -1,6 +1,7 @@
 #include "bench/session.hpp"
 
 #include "bench/environment.hpp"
+#include "bench/histogram_json.hpp"
 #include "bench/signals.hpp"
 #include "device/clock.hpp"
 

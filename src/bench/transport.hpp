@@ -8,12 +8,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "bench/options.hpp"
+#include "bench/outcome.hpp"
 #include "netchannel/address.hpp"
 #include "netchannel/bytes.hpp"
 #include "netchannel/error.hpp"
@@ -110,6 +112,9 @@ class HostTransport final : public Transport {
   std::size_t last_port_ = 0;
   std::size_t next_port_ = 0;
 };
+
+// Called when a host is open and before it is used: a TAP's kernel side is set up then.
+using HostHook = std::function<Outcome<void>(const Host&)>;
 
 // The host of a lane, as bench and serve both open it.
 HostOptions host_options(const BlockOptions& options);

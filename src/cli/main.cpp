@@ -1,60 +1,61 @@
-// netchannel, the program: a table of its commands.
-#include <unistd.h>
+// netchannel: the command line. main() parses, runs the command that was chosen and turns what went wrong
+// into one line and an exit status (exit_status.hpp).
+#include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
+#include <exception>
 
+#include "bench/environment.hpp"
 #include "cli/commands.hpp"
-
-namespace netchannel::cli {
-
-int complain(const std::string& what) {
-  std::fprintf(stderr, "netchannel: %s\n", what.c_str());
-  return kFailed;
-}
-
-bool wants_colour() {
-  const char* no_colour = std::getenv("NO_COLOR");
-  return ::isatty(STDOUT_FILENO) != 0 && (no_colour == nullptr || *no_colour == '\0');
-}
-
-std::optional<double> parse_seconds(const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || !std::isfinite(value) || value < 0) return std::nullopt;
-  const std::string unit = end;
-  if (unit.empty() || unit == "s") return value;
-  if (unit == "ms") return value / 1e3;
-  if (unit == "us") return value / 1e6;
-  return std::nullopt;
-}
+#include "cli/console.hpp"
+#include "cli/exit_status.hpp"
+#include "cli/help.hpp"
 
 namespace {
 
+using namespace netchannel;
+
+std::string chosen_name(const CLI::App& app) {
+  std::string name;
+  for (const CLI::App* command : app.get_subcommands()) {
+    name = command->get_name();
+    for (const CLI::App* inner : command->get_subcommands()) name += " " + inner->get_name();
+  }
+  return name;
+}
+
 int run(int argc, char** argv) {
-  CLI::App app("Network channels: packets from the driver's ring to the thread that uses them.",
-               "netchannel");
-  app.set_version_flag("--version", "netchannel " NETCHANNEL_VERSION);
+  CLI::App app("Packets from the driver's ring to the thread that uses them.", "netchannel");
+  app.formatter(std::make_shared<cli::HelpFormatter>());
+  app.set_version_flag("--version", "netchannel " + bench::version());
   app.require_subcommand(1);
-  app.footer(
-      "Start with: netchannel doctor, then: netchannel compare --preset demo\nEach command has --help.");
-  Action action;
-  add_doctor(app, action);
-  add_lab(app, action);
-  add_report(app, action);
+  app.footer("Example:\n  netchannel compare --preset demo\n\nEvery command has --help.");
+  cli::Chosen chosen;
+  cli::add_doctor(app, chosen);
+  cli::add_compare(app, chosen);
+  cli::add_serve(app, chosen);
+  cli::add_bench(app, chosen);
+  cli::add_lab(app, chosen);
+  cli::add_report(app, chosen);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForVersion& version) {
+    return app.exit(version);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    complain(std::string(error.what()) + "; see netchannel --help, or --help after a command");
-    return kUsage;
+    return cli::complain_usage(chosen_name(app), error.what());
   }
-  return action();
+  return chosen();
 }
 
 }  // namespace
-}  // namespace netchannel::cli
 
-int main(int argc, char** argv) { return netchannel::cli::run(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const cli::UsageError& error) {
+    return cli::complain("", error.text, cli::kUsage);
+  } catch (const std::exception& error) {
+    return cli::complain("", fmt::format("failed: {}", error.what()));
+  }
+}

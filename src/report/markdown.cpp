@@ -1,0 +1,108 @@
+// For mailing lists and bug reports: at most 78 columns, and all that a reader needs to judge or repeat it.
+#include <fmt/format.h>
+
+#include "report/view.hpp"
+
+namespace netchannel::report {
+namespace {
+
+constexpr std::size_t kWidth = 78;
+
+std::string environment(const Json& document) {
+  const Json& machine = get_part(document, "machine");
+  const Json& tool = get_part(document, "tool");
+  const Json& irq = get_part(machine, "irq_time_accounting");
+  std::string out;
+  const auto line = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) out += wrapped(fmt::format("- {}: {}", name, value), kWidth, 2) + "\n";
+  };
+  line("kernel", get_text(machine, "kernel"));
+  line("processor", fmt::format("{} x {}", get_count(machine, "cpus"), get_text(machine, "cpu")));
+  line("virtual machine", get_text(machine, "virtualised"));
+  line("time stolen by the host", fmt::format("{} %", fixed(get_number(machine, "steal_share") * 100, 2)));
+  line("IRQ time accounting",
+       irq.is_boolean() ? (irq.get<bool>() ? "yes" : "no: softirq work counts as its process's") : "");
+  line("netchannel", fmt::format("{} ({}), {} {}", get_text(tool, "version"), get_text(tool, "git"),
+                                 get_text(tool, "compiler"), get_text(tool, "flags")));
+  return out;
+}
+
+std::string options(const Json& document) {
+  std::string out;
+  for (const auto& [key, value] : get_part(document, "config").items()) {
+    if (value.is_null() || value == "") continue;
+    if (!out.empty()) out += ", ";
+    out += key + " " +
+           (value.is_array()    ? joined(value, " ")
+            : value.is_string() ? value.get<std::string>()
+                                : to_text(value));
+  }
+  return wrapped(out, kWidth, 0) + "\n";
+}
+
+std::string figures(const CellView& cell) {
+  Table table(
+      {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right});
+  const bool rr = cell.workload.ends_with("_rr");
+  table.row({"path", "wait", "per s", "+- %", rr ? "p50 us" : "lost %", rr ? "p99 us" : "Mbit/s", "CPU us"});
+  for (const Row& row : cell.rows) {
+    const auto rate = row.mean("rate_per_s");
+    const auto loss = row.mean("loss_share"), bps = row.mean("received_bps");
+    table.row({row.path, row.wait, rate ? with_commas(*rate) : "-",
+               fixed(row.spread_percent("rate_per_s"), 1),
+               rr     ? fixed(row.mean("latency_p50_us"), 1)
+               : loss ? fixed(*loss * 100, 1)
+                      : "-",
+               rr    ? fixed(row.mean("latency_p99_us"), 1)
+               : bps ? with_commas(*bps / 1e6)
+                     : "-",
+               significant(row.mean("service_demand_own_us"))});
+  }
+  return table.markdown();
+}
+
+std::string comparisons(const CellView& cell) {
+  Table table({Align::left, Align::left, Align::right, Align::right, Align::left});
+  table.row({"path", "against", "rate", "interval", "verdict"});
+  bool any = false;
+  for (const Json* entry : cell.comparisons) {
+    if (get_text(*entry, "metric") != "rate_per_s") continue;
+    any = true;
+    const auto low = find_number(*entry, "ci_low"), high = find_number(*entry, "ci_high");
+    table.row({get_text(*entry, "path") + " " + get_text(*entry, "wait"),
+               get_text(*entry, "baseline") + " " + get_text(*entry, "baseline_wait"),
+               significant(find_number(*entry, "ratio")),
+               low && high ? significant(low) + "-" + significant(high) : "-", get_text(*entry, "verdict")});
+  }
+  return any ? "\n" + table.markdown() : "";
+}
+
+}  // namespace
+
+std::string render_markdown(const Json& document) {
+  std::string out = "# netchannel compare\n\n" + environment(document) + "\n";
+  for (const CellView& cell : cells_of(document)) {
+    out += fmt::format("## {}, {} bytes, {} pairs{}\n\n", cell.workload, cell.size, cell.pairs,
+                       flows_note(document, cell.workload));
+    out += figures(cell) + comparisons(cell) + "\n";
+  }
+  out += wrapped(
+             "Rates are of transactions or of messages received by the program, means over runs with half "
+             "the width of "
+             "their interval. CPU us is the processor time of both ends for each. Ratios are geometric means "
+             "over "
+             "pairs of runs measured side by side.",
+             kWidth, 0) +
+         "\n\n";
+  out += options(document);
+  if (get_text(document, "status") != "complete") out += "\nStatus: " + get_text(document, "status") + "\n";
+  bool first = true;
+  for (const Json& warning : get_part(document, "warnings")) {
+    if (!warning.is_string()) continue;
+    out += (first ? "\n" : "") + wrapped("- " + warning.get<std::string>(), kWidth, 2) + "\n";
+    first = false;
+  }
+  return out;
+}
+
+}  // namespace netchannel::report

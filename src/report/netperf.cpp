@@ -1,0 +1,50 @@
+// The columns that netperf's readers know, one test a path. Deviations from netperf: the processor time is
+// that of the two programs only and stands once, as service demand; both ends run on one machine in a lab, so
+// there is no local and remote.
+#include <fmt/format.h>
+
+#include "report/view.hpp"
+
+namespace netchannel::report {
+namespace {
+
+std::string rr(const CellView& cell, const Row& row) {
+  return fmt::format(
+      "UDP REQUEST/RESPONSE TEST over {} ({})\n"
+      "Request  Resp.    Trans.      P50      P99      S.dem\n"
+      "Size     Size     Rate        Latency  Latency  own\n"
+      "bytes    bytes    per sec     usec     usec     us/Tr\n\n"
+      "{:<8} {:<8} {:<11} {:<8} {:<8} {}\n\n",
+      row.path, row.wait, cell.size, cell.size, fixed(row.mean("rate_per_s"), 2),
+      fixed(row.mean("latency_p50_us"), 2), fixed(row.mean("latency_p99_us"), 2),
+      fixed(row.mean("service_demand_own_us"), 3));
+}
+
+// netperf's service demand is per KB of 1024 bytes: here of those received.
+std::string stream(const CellView& cell, const Row& row) {
+  const auto bps = row.mean("received_bps"), demand = row.mean("service_demand_own_us"),
+             loss = row.mean("loss_share");
+  const auto per_kb =
+      demand && cell.size > 0 ? std::optional(*demand * 1024 / static_cast<double>(cell.size)) : std::nullopt;
+  return fmt::format(
+      "UDP UNIDIRECTIONAL SEND TEST over {} ({})\n"
+      "Message  Received    Throughput  Lost    S.dem\n"
+      "Size     Rate        received            own\n"
+      "bytes    per sec     10^6bits/s  %       us/KB\n\n"
+      "{:<8} {:<11} {:<11} {:<7} {}\n\n",
+      row.path, row.wait, cell.size, fixed(row.mean("rate_per_s"), 0), bps ? fixed(*bps / 1e6, 2) : "-",
+      loss ? fixed(*loss * 100, 2) : "-", fixed(per_kb, 3));
+}
+
+}  // namespace
+
+std::string render_netperf(const Json& document) {
+  std::string out;
+  for (const CellView& cell : cells_of(document)) {
+    for (const Row& row : cell.rows)
+      out += cell.workload.ends_with("_rr") ? rr(cell, row) : stream(cell, row);
+  }
+  return out;
+}
+
+}  // namespace netchannel::report

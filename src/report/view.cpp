@@ -1,0 +1,186 @@
+#include "report/view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace netchannel::report {
+namespace {
+
+bool of_cell(const Json& entry, const CellView& cell) {
+  return get_text(entry, "workload") == cell.workload && get_count(entry, "size") == cell.size &&
+         get_count(entry, "pairs") == cell.pairs;
+}
+
+CellView& cell_for(std::vector<CellView>& cells, const Json& entry) {
+  for (CellView& cell : cells) {
+    if (of_cell(entry, cell)) return cell;
+  }
+  cells.push_back({get_text(entry, "workload"), get_count(entry, "size"), get_count(entry, "pairs"), {}, {}});
+  return cells.back();
+}
+
+Row& row_for(CellView& cell, const Json& entry) {
+  const std::uint64_t contestant = get_count(entry, "contestant");
+  const std::string path = get_text(entry, "path"), wait = get_text(entry, "wait");
+  for (Row& row : cell.rows) {
+    if (row.contestant == contestant && row.path == path && row.wait == wait) return row;
+  }
+  cell.rows.push_back({path, wait, contestant, {}});
+  return cell.rows.back();
+}
+
+}  // namespace
+
+const Json* Row::metric(std::string_view name) const {
+  for (const Json* entry : metrics) {
+    if (get_text(*entry, "metric") == name) return entry;
+  }
+  return nullptr;
+}
+
+std::optional<double> Row::mean(std::string_view name) const {
+  const Json* found = metric(name);
+  return found != nullptr ? find_number(*found, "mean") : std::nullopt;
+}
+
+std::optional<double> Row::spread_percent(std::string_view name) const {
+  const Json* found = metric(name);
+  if (found == nullptr) return std::nullopt;
+  const auto middle = find_number(*found, "mean"), high = find_number(*found, "ci_high");
+  if (!middle || !high || *middle == 0) return std::nullopt;
+  return (*high - *middle) / std::abs(*middle) * 100;
+}
+
+std::vector<CellView> cells_of(const Json& document) {
+  std::vector<CellView> cells;
+  for (const Json& entry : get_part(document, "summary")) {
+    if (entry.is_object()) row_for(cell_for(cells, entry), entry).metrics.push_back(&entry);
+  }
+  for (CellView& cell : cells) {
+    std::stable_sort(cell.rows.begin(), cell.rows.end(),
+                     [](const Row& a, const Row& b) { return a.contestant < b.contestant; });
+    for (const Json& entry : get_part(document, "compare")) {
+      if (entry.is_object() && of_cell(entry, cell)) cell.comparisons.push_back(&entry);
+    }
+  }
+  return cells;
+}
+
+const Json* same_pair(const CellView& cell, const Json& comparison, std::string_view metric) {
+  for (const Json* other : cell.comparisons) {
+    const auto same = [&](const char* key) { return get_text(*other, key) == get_text(comparison, key); };
+    if (get_text(*other, "metric") == metric && same("path") && same("wait") && same("baseline") &&
+        same("baseline_wait")) {
+      return other;
+    }
+  }
+  return nullptr;
+}
+
+std::string unit_of(std::string_view workload, bool plural) {
+  const std::string unit = workload.ends_with("_rr") ? "transaction" : "message";
+  return plural ? unit + "s" : unit;
+}
+
+std::string flows_note(const Json& document, std::string_view workload) {
+  const Json& config = get_part(document, "config");
+  const std::string key = "flows_" + std::string(workload);
+  const std::uint64_t flows = get_count(config, key.c_str(), get_count(config, "flows", 1));
+  return flows > 1 ? fmt::format(", {} flows in turn", flows) : "";
+}
+
+std::string with_commas(double value) {
+  const std::string digits = fmt::format("{:.0f}", std::abs(value));
+  std::string out;
+  if (value <= -0.5) out.push_back('-');
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out.push_back(',');
+    out.push_back(digits[i]);
+  }
+  return out;
+}
+
+std::string fixed(const std::optional<double>& value, int digits) {
+  return value ? fmt::format("{:.{}f}", *value, digits) : "-";
+}
+
+std::string significant(const std::optional<double>& value) {
+  if (!value) return "-";
+  const double size = std::abs(*value);
+  if (size >= 1000) return with_commas(*value);
+  return fmt::format("{:.{}f}", *value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 || size == 0 ? 2 : 3);
+}
+
+std::string joined(const Json& list, std::string_view separator) {
+  std::string out;
+  for (const Json& item : list) {
+    if (!out.empty()) out += separator;
+    out += item.is_string() ? item.get<std::string>() : to_text(item);
+  }
+  return out;
+}
+
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+  std::string out;
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const std::size_t space = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, space);
+    text.remove_prefix(std::min(space + 1, text.size()));
+    if (word.empty()) continue;
+    const bool first = column == 0 || column == indent;
+    if (!first && column + 1 + word.size() > width) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (!first) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
+
+std::vector<std::size_t> Table::widths() const {
+  std::vector<std::size_t> widths(columns_.size(), 0);
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < widths.size() && i < row.size(); ++i)
+      widths[i] = std::max(widths[i], row[i].size());
+  }
+  return widths;
+}
+
+std::string Table::lines(std::size_t indent, std::size_t gap) const {
+  const auto width = widths();
+  std::string out;
+  for (const auto& row : rows_) {
+    std::string line(indent, ' ');
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i > 0) line += std::string(gap, ' ');
+      line += columns_[i] == Align::left ? fmt::format("{:<{}}", row[i], width[i])
+                                         : fmt::format("{:>{}}", row[i], width[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string Table::markdown() const {
+  std::string out;
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    out += "|";
+    for (const std::string& cell : rows_[r]) out += " " + cell + " |";
+    out += "\n";
+    if (r != 0) continue;
+    out += "|";
+    for (const Align align : columns_) out += align == Align::left ? " --- |" : " ---: |";
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace netchannel::report

@@ -1,0 +1,70 @@
+// What the renderers share: the document by cell and contestant, numbers as people read them, aligned tables.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+
+namespace netchannel::report {
+
+// One contestant of one cell: its entries of "summary" by metric.
+struct Row {
+  std::string path;
+  std::string wait;
+  std::uint64_t contestant = 0;
+  std::vector<const Json*> metrics;
+  const Json* metric(std::string_view name) const;  // null if there is none
+  std::optional<double> mean(std::string_view name) const;
+  // Half the interval in per cent of the mean.
+  std::optional<double> spread_percent(std::string_view name) const;
+};
+
+struct CellView {
+  std::string workload;
+  std::uint64_t size = 0;
+  std::uint64_t pairs = 0;
+  std::vector<Row> rows;                 // in the order of the contestants
+  std::vector<const Json*> comparisons;  // entries of "compare"
+};
+
+// In the order of the summary. The document must outlive them.
+std::vector<CellView> cells_of(const Json& document);
+
+// The comparison of the same two contestants by another metric; null if there is none.
+const Json* same_pair(const CellView& cell, const Json& comparison, std::string_view metric);
+
+std::string unit_of(std::string_view workload, bool plural);              // "transactions"
+std::string flows_note(const Json& document, std::string_view workload);  // ", 64 flows in turn" or empty
+
+std::string with_commas(double value);                              // 1234567.8 -> "1,234,568"
+std::string fixed(const std::optional<double>& value, int digits);  // "-" if there is none
+// Three significant digits, never an exponent.
+std::string significant(const std::optional<double>& value);
+std::string joined(const Json& list, std::string_view separator);
+// Breaks at spaces; lines after the first begin with `indent` spaces.
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
+
+enum class Align : std::uint8_t { left, right };
+class Table {
+ public:
+  explicit Table(std::vector<Align> columns) : columns_(std::move(columns)) {}
+  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  // Columns as wide as their widest cell, `gap` spaces between, no spaces at line ends.
+  std::string lines(std::size_t indent, std::size_t gap = 2) const;
+  // A Markdown table, its first row the head.
+  std::string markdown() const;
+
+ private:
+  std::vector<std::size_t> widths() const;
+  std::vector<Align> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+std::string render_text(const Json& document, bool colour);
+std::string render_markdown(const Json& document);
+std::string render_csv(const Json& document);
+std::string render_netperf(const Json& document);
+
+}  // namespace netchannel::report
