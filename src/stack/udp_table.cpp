@@ -46,11 +46,11 @@ bool UdpTable::conflicts(const UdpBinding& wanted, std::uint32_t except) const {
 
 void UdpTable::insert(std::uint32_t socket, const UdpBinding& binding) {
   bindings_[socket] = binding;
-  std::uint32_t& place = port_groups_[binding.local.port];
+  std::uint16_t& place = port_groups_[binding.local.port];
   if (place == 0) {
     if (free_groups_.empty()) {
       groups_.emplace_back();
-      place = static_cast<std::uint32_t>(groups_.size());
+      place = static_cast<std::uint16_t>(groups_.size());  // fewer than 65535 sockets, so fewer groups
     } else {
       place = free_groups_.back();
       free_groups_.pop_back();
@@ -70,7 +70,7 @@ void UdpTable::insert(std::uint32_t socket, const UdpBinding& binding) {
 
 void UdpTable::erase(std::uint32_t socket) {
   const UdpBinding& binding = bindings_[socket];
-  std::uint32_t& place = port_groups_[binding.local.port];
+  std::uint16_t& place = port_groups_[binding.local.port];
   Group& group = groups_[place - 1];
   std::erase(group.all, socket);
   if (binding.connected()) {

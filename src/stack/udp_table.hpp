@@ -64,9 +64,9 @@ class UdpTable {
 
   SipKey key_;
   std::vector<UdpBinding> bindings_;
-  std::vector<std::uint32_t> port_groups_;  // by port; 0: none, else index + 1 of groups_
+  std::vector<std::uint16_t> port_groups_;  // by port; 0: none, else index + 1 of groups_
   std::vector<Group> groups_;
-  std::vector<std::uint32_t> free_groups_;
+  std::vector<std::uint16_t> free_groups_;
   std::vector<std::uint32_t> buckets_;
   std::vector<std::uint32_t> next_in_bucket_;
 };

@@ -23,8 +23,8 @@ struct World {
   World(ConsumerEnd end, FrameRegion& region, std::unique_ptr<FrameRegion> large_region,
         const StackOptions& wanted);
 
-  StackOptions options;  // as given, but for `link`, which follows the device
   CounterPage counters;
+  StackOptions options;  // as given, but for `link`, which follows the device
   Instant now{};
   ConsumerEnd channel;
   std::unique_ptr<FrameRegion> large_region;
