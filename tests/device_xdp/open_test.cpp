@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -97,6 +98,19 @@ TEST_F(Open, ZeroCopyWhereThereIsNoneIsNotSupported) {
   build();
   EXPECT_EQ(error_of({.copy = XdpCopy::zero_copy}).code, ErrorCode::not_supported);
   EXPECT_EQ(error_of({.mode = XdpMode::generic, .copy = XdpCopy::zero_copy}).code, ErrorCode::not_supported);
+}
+
+TEST_F(Open, AProgramWithAFastTimerCanOpenIt) {
+  build();
+  struct sigaction action{}, before{};
+  action.sa_handler = [](int) {};
+  ::sigaction(SIGALRM, &action, &before);
+  const itimerval often{{0, 100}, {0, 100}}, never{};
+  ::setitimer(ITIMER_REAL, &often, nullptr);
+  const Error error = error_of();
+  ::setitimer(ITIMER_REAL, &never, nullptr);
+  ::sigaction(SIGALRM, &before, nullptr);
+  EXPECT_EQ(error.code, ErrorCode::closed) << describe(error);
 }
 
 TEST_F(Open, NoSuchInterface) {

@@ -3,6 +3,7 @@
 #include <bpf/bpf.h>
 #include <linux/if_link.h>
 #include <netinet/in.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -30,6 +31,23 @@ netchannel_claim key_of(const FlowKey& flow) {
   claim.protocol = static_cast<std::uint8_t>(flow.protocol);
   return claim;
 }
+
+// The kernel gives up verifying a program (EAGAIN, bpf_check()) when a signal is pending: a program with a
+// timer that is shorter than the verification could never load. Signals come when this is gone.
+class SignalsHeldBack {
+ public:
+  SignalsHeldBack() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsHeldBack() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeldBack(const SignalsHeldBack&) = delete;
+  SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 tl::unexpected<Error> load_error(int error) {
   switch (error) {
@@ -113,6 +131,7 @@ Result<void> XdpProgram::load(const XdpCapabilities& interface, const Options& o
   std::memcpy(&skeleton_->rodata->mac_last, interface.mac.bytes.data() + 4, 2);
   bpf_map__set_max_entries(skeleton_->maps.claims, options.max_claims);
   bpf_map__set_max_entries(skeleton_->maps.xsks, interface.rx_queues);
+  const SignalsHeldBack held_back;
   if (const int error = steer::load(skeleton_.get()); error != 0) return load_error(-error);
   return {};
 }
