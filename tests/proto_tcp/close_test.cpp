@@ -243,12 +243,12 @@ TEST_F(InTimeWait, a_syn_with_a_newer_timestamp_may_replace_it_whatever_its_numb
 }
 
 TEST_F(InTimeWait, old_segments_are_answered_a_few_times_a_second) {
-  for (int i = 0; i < 100; ++i) peer("P. 1:101(100) ack 2");
+  for (int i = 0; i < 100; ++i) peer("P. -200:-100(100) ack 2");
   EXPECT_EQ(outbox.size(), 5U);
   outbox.clear();
   TimeWait remains = time_wait_of(state());
   SegmentIn old;
-  old.seq = state().irs + 1;
+  old.seq = state().irs - 200;
   old.length = 100;
   old.flags = {wire::TcpFlags::kAck};
   EXPECT_EQ(on_segment(remains, old, now), TimeWaitVerdict::acknowledge);

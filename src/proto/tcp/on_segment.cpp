@@ -104,8 +104,8 @@ Events in_syn_received(Connection& c, SegmentIn& segment, Instant now) {
   TcpState& s = c.state;
   // Simultaneous open (RFC 9293 figure 8): the peer's SYN again, now with the acknowledgement that we wait
   // for. The SYN itself lies before the window.
-  const bool crossed =
-      segment.flags.syn() && segment.flags.ack() && segment.seq == s.irs && segment.ack == s.snd_nxt;
+  const bool syn_ack = segment.flags.syn() && segment.flags.ack() && !segment.flags.rst();
+  const bool crossed = syn_ack && segment.seq == s.irs && segment.ack == s.snd_nxt;
   if (crossed) {
     segment.seq += 1;
     segment.flags.bits &= static_cast<std::uint8_t>(~wire::TcpFlags::kSyn);

@@ -64,18 +64,44 @@ bool ReceiveQueue::append_piece(Chain& chain, Piece piece, Seq seq, Frame& frame
   return append(chain, piece.begin, std::move(part), false);
 }
 
+// Where an insertion at `seq` belongs: the first island that ends at or beyond it, and the one before.
+// Segments come in runs, so the islands touched last are good places to start from.
+ReceiveQueue::Place ReceiveQueue::find(Seq seq) const {
+  Place place{kNoNode, first_island_};
+  for (const std::uint32_t index : recent_) {
+    if (index == kNoNode) break;
+    const Island& island = shared_.islands[index];
+    if (island.left <= seq && island.right >= seq) return {kNoNode, index};  // `before` is not asked for then
+    const bool closer = place.before == kNoNode || shared_.islands[place.before].left < island.left;
+    if (island.right < seq && closer) place = {index, island.next};
+  }
+  while (place.at != kNoNode && shared_.islands[place.at].right < seq) {
+    place.before = std::exchange(place.at, shared_.islands[place.at].next);
+  }
+  return place;
+}
+
+void ReceiveQueue::touch(std::uint32_t index) {
+  forget(index);
+  std::move_backward(recent_.begin(), recent_.end() - 1, recent_.end());
+  recent_[0] = index;
+}
+
+void ReceiveQueue::forget(std::uint32_t index) {
+  const auto end = std::remove(recent_.begin(), recent_.end(), index);
+  std::fill(end, recent_.end(), kNoNode);
+}
+
 ReceiveQueue::Inserted ReceiveQueue::insert_island(Seq seq, Frame&& frame) {
   Inserted out;
   const Seq end = seq + static_cast<std::uint32_t>(frame.size());
-  std::uint32_t before = kNoNode;
-  std::uint32_t at = first_island_;
-  while (at != kNoNode && shared_.islands[at].right < seq)
-    before = std::exchange(at, shared_.islands[at].next);
-  if (at == kNoNode || shared_.islands[at].left > end) {
-    out.lost = !new_island(before, seq, std::move(frame));
+  const Place place = find(seq);
+  if (place.at == kNoNode || shared_.islands[place.at].left > end) {
+    out.lost = !new_island(place.before, seq, std::move(frame));
     out.kept = out.lost ? 0 : distance(seq, end);
   } else {
-    widen(shared_.islands[at], seq, std::move(frame), out);
+    touch(place.at);
+    widen(shared_.islands[place.at], seq, std::move(frame), out);
   }
   out_of_order_ += out.kept;
   return out;
@@ -100,8 +126,9 @@ bool ReceiveQueue::new_island(std::uint32_t before, Seq seq, Frame&& frame) {
     return false;
   }
   std::uint32_t& link = before == kNoNode ? first_island_ : shared_.islands[before].next;
-  shared_.islands[index] = {seq, end, chain.first, chain.last, link, ++stamp_};
+  shared_.islands[index] = {seq, end, chain.first, chain.last, link};
   link = index;
+  touch(index);
   ++islands_;
   return true;
 }
@@ -114,7 +141,6 @@ void ReceiveQueue::widen(Island& island, Seq seq, Frame&& frame, Inserted& out) 
     if (!out.duplicate) out.duplicates = {left.value, right.value};
     out.duplicate = true;
   };
-  island.stamp = ++stamp_;
   // The frame may be moved from by the last piece: it is taken by whichever piece is the whole of it.
   duplicate(later(seq, island.left), earlier(end, island.right));
   if (seq < island.left) {
@@ -147,6 +173,7 @@ void ReceiveQueue::widen(Island& island, Seq seq, Frame&& frame, Inserted& out) 
     island.last = chain.last = absorbed.last;
     island.right = absorbed.right;
     island.next = absorbed.next;
+    forget(next);
     shared_.islands.give_back(next);
     --islands_;
   }
@@ -163,6 +190,7 @@ void ReceiveQueue::island_to_ready() {
   out_of_order_ -= bytes;
   next_ = island.right;
   first_island_ = island.next;
+  forget(gone);
   shared_.islands.give_back(gone);
   --islands_;
 }
@@ -175,6 +203,7 @@ void ReceiveQueue::give_up_last() {
   free_chain(island.first);
   out_of_order_ -= distance(island.left, island.right);
   *link = kNoNode;
+  forget(gone);
   shared_.islands.give_back(gone);
   --islands_;
 }
@@ -229,18 +258,16 @@ void ReceiveQueue::unlink_ready() {
 
 void ReceiveQueue::sack_blocks(wire::FixedList<wire::SackBlock, wire::kMaxSackBlocks>& out,
                                std::size_t room) const {
-  // The newest first; each block is the newest that is older than the one before.
-  std::uint32_t below = stamp_ + 1;
-  for (std::size_t i = 0; i < room; ++i) {
-    std::uint32_t best = kNoNode;
-    for (std::uint32_t at = first_island_; at != kNoNode; at = shared_.islands[at].next) {
-      const std::uint32_t age = below - shared_.islands[at].stamp;
-      if (static_cast<std::int32_t>(age) <= 0) continue;
-      if (best == kNoNode || age < below - shared_.islands[best].stamp) best = at;
-    }
-    if (best == kNoNode) return;
-    out.push_back({shared_.islands[best].left.value, shared_.islands[best].right.value});
-    below = shared_.islands[best].stamp;
+  const auto report = [&](std::uint32_t index) {
+    out.push_back({shared_.islands[index].left.value, shared_.islands[index].right.value});
+    --room;
+  };
+  for (const std::uint32_t index : recent_) {
+    if (index != kNoNode && room > 0) report(index);
+  }
+  // Islands that were not touched for long: the leftmost are what the peer misses most.
+  for (std::uint32_t at = first_island_; at != kNoNode && room > 0; at = shared_.islands[at].next) {
+    if (std::find(recent_.begin(), recent_.end(), at) == recent_.end()) report(at);
   }
 }
 

@@ -12,6 +12,7 @@
 // costs at most a walk over kMaxIslands.
 #pragma once
 
+#include <array>
 #include <span>
 
 #include "netchannel/frame.hpp"
@@ -23,7 +24,7 @@ namespace netchannel::tcp {
 
 class ReceiveQueue {
  public:
-  static constexpr std::uint32_t kMaxIslands = 128;
+  static constexpr std::uint32_t kMaxIslands = 1024;
   static constexpr std::size_t kCopyLimit = 256;  // segments up to here are gathered
 
   struct Inserted {
@@ -73,6 +74,13 @@ class ReceiveQueue {
   };
   bool append(Chain& chain, Seq begin, Frame&& frame, bool growable);
   bool append_piece(Chain& chain, Piece piece, Seq seq, Frame& frame);
+  struct Place {
+    std::uint32_t before = kNoNode;
+    std::uint32_t at = kNoNode;
+  };
+  Place find(Seq seq) const;
+  void touch(std::uint32_t index);
+  void forget(std::uint32_t index);
   Inserted insert_island(Seq seq, Frame&& frame);
   bool new_island(std::uint32_t before, Seq seq, Frame&& frame);
   void widen(Island& island, Seq seq, Frame&& frame, Inserted& out);
@@ -85,7 +93,8 @@ class ReceiveQueue {
   Chain ready_;
   std::uint32_t first_island_ = kNoNode;
   std::uint32_t islands_ = 0;
-  std::uint32_t stamp_ = 0;
+  std::array<std::uint32_t, wire::kMaxSackBlocks> recent_{kNoNode, kNoNode, kNoNode,
+                                                          kNoNode};  // touched last, first
   std::uint32_t frames_ = 0;
   std::uint32_t frame_limit_ = 0xffffffff;
   std::uint32_t readable_ = 0;

@@ -62,6 +62,8 @@ bool detect_losses(Connection& c, Instant now) {
   bool waiting = false;
   for (auto at = c.sent.first(); !c.sent.done(at); at = c.sent.next(at)) {
     const TxRecord& record = c.sent[at];
+    // Beyond what has been delivered there is only what was sent later.
+    if (record.begin >= rack.fack && !record.retransmitted) break;
     if (record.fate != Fate::in_flight) continue;
     if (!sent_after(rack.xmit, rack.end, record.time, record.end)) continue;
     if (record.time + patience <= now) {
@@ -102,7 +104,9 @@ void begin_reduction(Connection& c, Phase phase) {
   // A window that an ECN echo has reduced is not reduced again for loss in the same round trip.
   const bool reduced = r.phase == Phase::reducing;
   if (!reduced) reduce(s.congestion, flight_size(s));
-  r.can_undo = !reduced && phase == Phase::recovery;
+  // With retransmissions of before still on their way an acknowledgement of them would look like one of the
+  // originals.
+  r.can_undo = !reduced && phase == Phase::recovery && !c.sent.has_retransmissions();
   r.phase = phase;
   r.point = s.snd_nxt;
   r.prr_delivered = r.prr_out = 0;
@@ -206,12 +210,26 @@ std::uint32_t delivered(const TcpState& s, const AckInfo& ack) {
   return ack.advanced == 0 && ack.duplicate ? s.congestion.mss : std::min(ack.advanced, s.congestion.mss);
 }
 
-// True if a recovery has begun.
-bool begin_recovery_if_lost(Connection& c, const AckInfo& ack, Instant now) {
-  if (!find_losses(c, ack, now)) return false;
+void begin_recovery(Connection& c, const AckInfo& ack) {
   begin_reduction(c, Phase::recovery);
   c.shared->counters.add(Counter::tcp_recoveries);
   proportional_rate_reduction(c, delivered(c.state, ack), false);
+}
+
+// True if a recovery has begun.
+bool begin_recovery_if_lost(Connection& c, const AckInfo& ack, Instant now) {
+  if (!find_losses(c, ack, now)) return false;
+  begin_recovery(c, ack);
+  return true;
+}
+
+// A recovery or a timeout's slow start is over. What was found lost beyond its end belongs to a later window
+// of data, which is a congestion event of its own (RFC 5681 section 3.1, RFC 6675 section 5.1).
+bool next_recovery(Connection& c, const AckInfo& ack, Instant now) {
+  end_recovery(c.state);
+  if (c.sent.lost() == 0 && !c.sent.has_retransmissions()) return begin_recovery_if_lost(c, ack, now);
+  find_losses(c, ack, now);
+  begin_recovery(c, ack);
   return true;
 }
 
@@ -235,8 +253,7 @@ void in_recovery(Connection& c, const AckInfo& ack, Instant now) {
   TcpState& s = c.state;
   if (spurious(s, ack)) return undo_recovery(c);
   if (s.snd_una >= s.recovery.point) {
-    end_recovery(s);
-    begin_recovery_if_lost(c, ack, now);
+    next_recovery(c, ack, now);
     return;
   }
   const bool found = find_losses(c, ack, now);
@@ -269,8 +286,8 @@ void in_loss(Connection& c, const AckInfo& ack, Instant now) {
     return undo_recovery(c);
   }
   if (s.snd_una >= s.recovery.point) {
-    end_recovery(s);
-    return in_open(c, ack, now);
+    if (!next_recovery(c, ack, now)) grow(s, ack, now);
+    return;
   }
   find_losses(c, ack, now);
   grow(s, ack, now);

@@ -16,6 +16,7 @@ std::uint32_t Scoreboard::take() {
 }
 
 void Scoreboard::give_back(std::uint32_t index) {
+  if (index == sack_hint_) sack_hint_ = kNoNode;
   if (--count_ == 0) {
     records_.give_back_reserved(index);
   } else {
@@ -90,6 +91,9 @@ void Scoreboard::uncount(const TxRecord& record) {
 
 void Scoreboard::deliver(const TxRecord& record, const DeliveryRule& rule, Delivery& out, bool cumulative) {
   const std::uint32_t bytes = distance(record.begin, record.end);
+  // Of transmissions that were joined this may have been the first: what was sent after it is no later than
+  // it seems.
+  const Instant sent_at = record.time - std::chrono::microseconds(record.spread_us);
   if (out.total() == 0 || out.highest < record.end) out.highest = record.end;
   (cumulative ? out.acked : out.sacked) += bytes;
   if (record.retransmitted) {
@@ -97,22 +101,21 @@ void Scoreboard::deliver(const TxRecord& record, const DeliveryRule& rule, Deliv
       out.retransmitted_at = record.time;
     out.retransmitted |= cumulative;
     // RFC 8985 section 6.2 step 2: this may be the acknowledgement of an earlier transmission.
-    const std::uint32_t stamp = timestamp_ms(record.time) + rule.offset;
+    const std::uint32_t stamp = timestamp_ms(sent_at) + rule.offset;
     if (rule.has_echo && static_cast<std::int32_t>(rule.echo - stamp) < 0) return;
-    if (rule.min_rtt != Duration::max() && rule.now - record.time < rule.min_rtt) return;
+    if (rule.min_rtt != Duration::max() && rule.now - sent_at < rule.min_rtt) return;
   } else {
     out.original |= record.end <= rule.point;
     out.reordered |= record.end < rule.fack;
-    if (cumulative && (!out.has_first || record.time < out.first_sent)) out.first_sent = record.time;
+    if (cumulative && (!out.has_first || sent_at < out.first_sent)) out.first_sent = sent_at;
     out.has_first |= cumulative;
-    if (!out.has_last || out.last_sent < record.time) out.last_sent = record.time;
+    if (!out.has_last || out.last_sent < sent_at) out.last_sent = sent_at;
     out.has_last = true;
   }
-  const bool later_sent =
-      out.rack_xmit < record.time || (out.rack_xmit == record.time && out.rack_end < record.end);
+  const bool later_sent = out.rack_xmit < sent_at || (out.rack_xmit == sent_at && out.rack_end < record.end);
   if (out.has_rack && !later_sent) return;
   out.has_rack = true;
-  out.rack_xmit = record.time;
+  out.rack_xmit = sent_at;
   out.rack_end = record.end;
 }
 
@@ -136,7 +139,9 @@ void Scoreboard::acknowledge(Seq una, const DeliveryRule& rule, Delivery& out) {
 
 bool Scoreboard::sack(Seq left, Seq right, const DeliveryRule& rule, Delivery& out) {
   bool noted = true;
-  Cursor cursor = first();
+  // Blocks mostly grow at their right ends, so the last one is a good place to start from.
+  const bool hinted = sack_hint_ != kNoNode && records_[sack_hint_].end <= left;
+  Cursor cursor = hinted ? Cursor{sack_hint_, records_[sack_hint_].next} : first();
   while (!done(cursor) && records_[cursor.at].begin < right) {
     TxRecord& record = records_[cursor.at];
     if (record.fate != Fate::sacked && left < record.end) {
@@ -168,12 +173,20 @@ bool Scoreboard::sack(Seq left, Seq right, const DeliveryRule& rule, Delivery& o
       records_[cursor.at].fate == Fate::sacked) {
     merge_next(cursor.before);
   }
+  sack_hint_ = cursor.before;
   return noted;
 }
 
 Scoreboard::Cursor Scoreboard::next_lost(Cursor from) const {
   while (!done(from) && records_[from.at].fate != Fate::lost) from = next(from);
   return from;
+}
+
+bool Scoreboard::has_retransmissions() const {
+  for (Cursor cursor = first(); !done(cursor); cursor = next(cursor)) {
+    if (records_[cursor.at].retransmitted && records_[cursor.at].fate != Fate::sacked) return true;
+  }
+  return false;
 }
 
 void Scoreboard::mark_lost(Cursor cursor) {

@@ -26,7 +26,6 @@ struct Island {
   std::uint32_t first = kNoNode;  // FrameNodes
   std::uint32_t last = kNoNode;
   std::uint32_t next = kNoNode;  // the next Island to the right
-  std::uint32_t stamp = 0;       // larger: touched later
 };
 
 enum class Fate : std::uint8_t { in_flight, sacked, lost };
@@ -37,8 +36,9 @@ struct TxRecord {
   Instant time;  // of the last transmission
   std::uint32_t next = kNoNode;
   Fate fate = Fate::in_flight;
-  bool retransmitted = false;    // ever
-  std::uint16_t spread_us = 0;   // by how much the first transmission in it was earlier, if several were joined
+  bool retransmitted = false;  // ever
+  std::uint16_t spread_us =
+      0;  // by how much the first transmission in it was earlier, if several were joined
 };
 
 struct SharedOptions {
