@@ -207,6 +207,8 @@ void receive_icmpv6(World& world, const wire::IpPacket& packet, const LinkSource
     answer_echo(world, packet, from,
                 wire::Icmpv6Repr::echo_reply(message->identifier(), message->sequence()));
   } else if (message->is_neighbour_message() && world.link().bare) {
+    // RFC 6980 section 5: in fragments nobody sends them in good faith.
+    if (from.reassembled) return world.drop(DropReason::nd_malformed);
     receive_neighbour_message(world, *message, packet);
   } else {
     take_error(world, proto::read_icmpv6_error(*message));

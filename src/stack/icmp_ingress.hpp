@@ -13,9 +13,10 @@ namespace netchannel::stack {
 // neighbour table by asking in others' names.
 struct LinkSource {
   MacAddress mac;
-  bool group = false;       // to a multicast or broadcast MAC
-  bool rx_slot = false;     // in a receive slot, not a large one
-  bool to_us_alone = true;  // the IP destination is one of our addresses, no group or broadcast
+  bool group = false;        // to a multicast or broadcast MAC
+  bool rx_slot = false;      // in a receive slot, not a large one
+  bool to_us_alone = true;   // the IP destination is one of our addresses, no group or broadcast
+  bool reassembled = false;  // put together from fragments
 };
 
 void receive_arp(World& world, Bytes payload);

@@ -133,7 +133,7 @@ void receive_fragment(World& world, const wire::IpPacket& fragment, const LinkSo
   if (!packet) return world.drop(packet.error());
   // RFC 8200 section 4.5: a fragment header within the fragments; nobody sends one in good faith.
   if (packet->fragment) return world.drop(DropReason::ipv6_too_many_extensions);
-  receive_transport(world, std::move(frame), *packet, {from.mac, from.group, false, from.to_us_alone});
+  receive_transport(world, std::move(frame), *packet, {from.mac, from.group, false, from.to_us_alone, true});
 }
 
 // A source that is ourselves: a loop, a forged sender or a land attack.
@@ -192,7 +192,7 @@ void receive_frame(World& world, Frame frame, bool rx_slot) {
   }
   const Bytes l3 = ethernet->payload();
   const std::uint8_t version = l3.empty() ? 0 : load_u8(l3, 0) >> 4;
-  LinkSource from{ethernet->source(), ethernet->destination().is_multicast(), rx_slot, true};
+  LinkSource from{ethernet->source(), ethernet->destination().is_multicast(), rx_slot, true, false};
   switch (ethernet->ether_type()) {
     case wire::EtherType::ipv4:
       if (l3.size() < wire::kIpv4MinHeaderSize) return world.drop(DropReason::ipv4_truncated);

@@ -11,6 +11,16 @@
 namespace netchannel::stack {
 namespace {
 
+// No link is narrower (RFC 791), and no header is longer.
+std::uint32_t sane_mtu(std::uint32_t mtu) { return std::max(mtu, proto::kMinMtuV4); }
+
+// What waits for neighbours may not keep all frames from those that can be sent.
+StackOptions with_sane_limits(StackOptions options) {
+  options.link.mtu = sane_mtu(options.link.mtu);
+  options.limits.waiting_frames = std::min(options.limits.waiting_frames, std::max(options.tx.count / 2, 1u));
+  return options;
+}
+
 // A key of its own for each use, from the one secret.
 SipKey derive(const StackOptions& options, std::uint64_t use) {
   const auto secret = std::span(options.secret);
@@ -32,7 +42,7 @@ bool overlap(const SlotRange& a, const SlotRange& b) {
 
 World::World(ConsumerEnd end, FrameRegion& region, std::unique_ptr<FrameRegion> large_memory,
              const StackOptions& wanted)
-    : options(wanted),
+    : options(with_sane_limits(wanted)),
       channel(std::move(end)),
       large_region(std::move(large_memory)),
       rx(region, wanted.rx.first, wanted.rx.count, FramePool::Start::all_lent),
@@ -176,7 +186,7 @@ void Stack::set_routes(std::span<const proto::Route> routes) {
 }
 
 void Stack::set_mtu(std::uint32_t mtu) {
-  world_->link().mtu = mtu;
+  world_->link().mtu = sane_mtu(mtu);
   world_->egress.invalidate();
 }
 

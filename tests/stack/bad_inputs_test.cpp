@@ -357,6 +357,14 @@ const std::vector<Row> kIpv6 = {
      frag_tiny_first},
     {47, "NotInUnitsOfEight", [] { return Frames{piece6(true, 0, part(long6(), 0, 17))}; }, frag_bad_length},
     {47, "PastTheLargest", [] { return Frames{piece6(false, 65528, pattern(16))}; }, frag_too_large},
+    {47, "NeighbourMessageInFragments",
+     [] {
+       const Packet message = icmp6(136, 0, 0, pattern(24));
+       const Packet icmp(message.begin() + 54, message.end());
+       return Frames{piece6(true, 0, part(icmp, 0, 16), 58),
+                     piece6(false, 16, part(icmp, 16, icmp.size()), 58)};
+     },
+     nd_malformed},
     {48, "NoNextHeader", [] { return Frames{frame6(pattern(20), 59)}; }, ipv6_no_next_header},
     {48, "NoNextHeaderAndNothing", [] { return Frames{frame6({}, 59)}; }, ipv6_no_next_header},
 };

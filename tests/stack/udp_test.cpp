@@ -633,6 +633,13 @@ TEST_F(Udp, NewAddressesRoutesAndMtuHoldForTheNextDatagram) {
   EXPECT_EQ(send_one(socket, pattern(10), {kPeer4, 9}), SendStatus::unreachable);
 }
 
+TEST_F(Udp, AnMtuBelowAnyLinksIsTakenAsTheLeast) {
+  stack().set_mtu(0);
+  const UdpHandle socket = open({kOur4, 7});
+  EXPECT_EQ(send_one(socket, pattern(100), {kPeer4, 9}), SendStatus::queued);
+  EXPECT_EQ(sent().size(), 3u);  // 48 bytes in each packet of 68
+}
+
 TEST(StackOpen, RefusesSlotsThatAreNotItsOwn) {
   auto region = *FrameRegion::open({.slot_size = 2048, .slot_count = 64});
   const auto open = [&](SlotRange rx, SlotRange tx) {
