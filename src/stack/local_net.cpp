@@ -22,7 +22,7 @@ bool LocalNet::search(const IpAddress& address) const {
   return std::binary_search(sorted_.begin(), sorted_.end(), address);
 }
 
-bool LocalNet::is_broadcast(const IpAddress& address) const {
+bool LocalNet::search_broadcast(const IpAddress& address) const {
   return address.is_limited_broadcast() ||
          std::find(broadcasts_.begin(), broadcasts_.end(), address) != broadcasts_.end();
 }

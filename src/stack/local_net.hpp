@@ -21,8 +21,11 @@ class LocalNet {
     }
     return false;
   }
-  // 255.255.255.255 or the broadcast address of a network of ours.
-  bool is_broadcast(const IpAddress& address) const;
+  // 255.255.255.255 or the broadcast address of a network of ours. Each ends in two ones at least (a network
+  // of 31 bits has none), which answers for three of four addresses.
+  bool is_broadcast(const IpAddress& address) const {
+    return (address.bytes()[15] & 3) == 3 && search_broadcast(address);
+  }
   // In a network of ours.
   bool is_on_link(const IpAddress& address) const;
   // ff02::1 or the solicited-node group of an address of ours (RFC 4291 section 2.8).
@@ -31,6 +34,7 @@ class LocalNet {
  private:
   static constexpr std::size_t kFew = 8;
   bool search(const IpAddress& address) const;
+  bool search_broadcast(const IpAddress& address) const;
   std::vector<Prefix> prefixes_;
   std::vector<IpAddress> sorted_;
   std::vector<IpAddress> broadcasts_;
