@@ -17,7 +17,7 @@ namespace {
 
 constexpr Duration kAnswerTime = std::chrono::seconds(10);
 constexpr Duration kAnswerTimeAfterInterrupt = std::chrono::seconds(1);
-constexpr timespec kSettleTime{0, 20'000'000};  // for what is on its way between two phases
+constexpr Duration kSettleTime = std::chrono::milliseconds(20);  // for what is on its way between two phases
 
 Json rr_part(const RrResult& result) {
   return {{"seconds", result.seconds},
@@ -157,7 +157,7 @@ Outcome<void> Worker::run(double seconds) {
 Outcome<void> Worker::warm_up() {
   if (options_.block.warmup > 0) {
     if (auto ran = run(options_.block.warmup); !ran) return ran;
-    ::nanosleep(&kSettleTime, nullptr);
+    settle();
   }
   return {};
 }
@@ -180,8 +180,14 @@ Outcome<void> Worker::measure() {
   return {};
 }
 
+// What a full ring kept back still leaves, and arrives, before the other end is asked.
+void Worker::settle() {
+  const Instant end = device::monotonic_now() + kSettleTime;
+  while (device::monotonic_now() < end) lane_->transport().wait(end);
+}
+
 Outcome<Json> Worker::finish() {
-  ::nanosleep(&kSettleTime, nullptr);
+  settle();
   auto report = ask("report");
   if (!report) return tl::unexpected(report.error());
   const bool automatic = options_.block.lane.path == Path::automatic;

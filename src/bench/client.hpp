@@ -46,6 +46,7 @@ class Worker {
  private:
   struct Lane;
   Outcome<void> open_lane();
+  void settle();
   Outcome<Json> ask(const char* what);
   Outcome<void> run(double seconds);
 

@@ -83,7 +83,9 @@ class HostTransport final : public Transport {
   Result<std::span<const Arrived>> receive(std::size_t port, std::size_t most,
                                            Instant deadline) noexcept override;
   std::size_t send_back() noexcept override;
-  void wait(Instant deadline) noexcept override { host_.wait(deadline); }
+  void wait(Instant deadline) noexcept override {
+    if (!host_.poll()) host_.wait(deadline);
+  }
   std::vector<std::uint16_t> ports() const override;
   std::uint64_t syscalls() const override { return host_.syscalls(); }
   std::string mode() const override { return host_.mode(); }
