@@ -53,9 +53,9 @@ struct StackLimits {
   std::uint32_t reassemblies = 64;  // datagrams being put together, at most a large slot each
   std::uint32_t reassemblies_of_source = 16;
   std::uint32_t neighbours = 1024;
-  std::uint32_t waiting_frames = 512;  // frames that wait for neighbours, together
-  std::uint32_t waiting_of_neighbour = 64;
-  std::uint32_t burst = 64;  // frames taken in one poll
+  std::uint32_t waiting_frames = 1024;       // frames that wait for neighbours, together
+  std::uint32_t waiting_of_neighbour = 256;  // about what Linux lets wait (unres_qlen_bytes)
+  std::uint32_t burst = 64;                  // frames taken in one poll
   std::uint32_t icmp_errors_per_second = 100;
   std::uint32_t narrow_paths = 256;  // destinations whose path is known to be narrower than the link
 };
