@@ -169,8 +169,11 @@ Events receive_text(Connection& c, SegmentIn& segment, Instant now) {
   note_ecn(s, segment);
   if (segment.length == 0 && !segment.flags.fin()) return 0;
   const Seq data_end = segment.seq + segment.length;
-  // The sequence number of a FIN counts only if it is inside the window and nothing else was said before.
-  if (segment.flags.fin() && !r.fin_known && data_end <= s.rcv_adv && data_end >= s.rcv_nxt) {
+  // Data beyond a FIN that was announced ahead of its turn contradicts it: the stream goes on, and a true FIN
+  // comes again.
+  if (r.fin_known && data_end > r.fin) r.fin_known = false;
+  // A FIN counts only if nothing before it was cut off by the window.
+  if (segment.flags.fin() && data_end <= s.rcv_adv && data_end >= s.rcv_nxt) {
     r.fin_known = true;
     r.fin = data_end;
   }
@@ -186,8 +189,6 @@ Events receive_text(Connection& c, SegmentIn& segment, Instant now) {
     const Seq begin = at < s.rcv_nxt ? s.rcv_nxt : at;
     at = next;
     if (!wanted) continue;
-    if (r.fin_known && begin + static_cast<std::uint32_t>(frame.size()) > r.fin)
-      continue;  // data after a FIN
     const ReceiveQueue::Inserted in = c.receive.insert(begin, std::move(frame));
     if (in.duplicate) note_dsack(s, in.duplicates);
     if (in.lost) c.shared->counters.add(Counter::tcp_receive_full);

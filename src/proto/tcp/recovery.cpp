@@ -136,7 +136,7 @@ void proportional_rate_reduction(Connection& c, std::uint32_t delivered, bool sa
     allowed = std::min(ssthresh - in_pipe, limit);
   }
   if (r.fast_retransmit) allowed = std::max(allowed, s.congestion.mss);
-  s.congestion.cwnd = in_pipe + allowed;
+  s.congestion.cwnd = std::max(in_pipe + allowed, s.congestion.mss);
 }
 
 // Exiting fast recovery or a timeout's: RFC 8985 section 6.2 step 4, RFC 6937.
