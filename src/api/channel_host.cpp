@@ -115,9 +115,6 @@ Result<void> ChannelHost::start_stack() {
   wanted.tx = {tx.first, tx.count};
   wanted.addresses = options.addresses;
   wanted.routes = gateway_routes(options.gateways);
-  // As many as the kernel keeps for a neighbour that it looks for (neigh/default/unres_qlen_bytes).
-  wanted.limits.waiting_of_neighbour = 256;
-  wanted.limits.waiting_frames = 1024;
   randombytes_buf(wanted.secret.data(), wanted.secret.size());
   auto stack = stack::Stack::open(channel_->take_consumer(), *made_.region, wanted);
   if (!stack) return tl::unexpected(stack.error());
