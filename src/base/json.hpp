@@ -82,4 +82,22 @@ inline std::string to_text(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
+// For a file: one line for each member, and for each element of a member that is a list.
+inline std::string to_lines(const Json& object) {
+  std::string out = "{";
+  bool first = true;
+  for (const auto& [key, value] : object.items()) {
+    out += (first ? "\n" : ",\n") + to_text(Json(key)) + ": ";
+    first = false;
+    if (!value.is_array() || value.empty()) {
+      out += to_text(value);
+      continue;
+    }
+    out += "[";
+    for (std::size_t i = 0; i < value.size(); ++i) out += (i == 0 ? "\n " : ",\n ") + to_text(value[i]);
+    out += "]";
+  }
+  return out + "\n}\n";
+}
+
 }  // namespace netchannel

@@ -149,7 +149,8 @@ bool is_compared(const Plan& plan, std::size_t contestant, std::size_t baseline)
   const auto same_lane = [&](const Contestant& other) { return other.lane.name == base.lane.name; };
   // A lane that is listed twice is compared with itself (the null comparison), the later with the earlier.
   if (same_lane(who)) return contestant > baseline && who.wait == base.wait;
-  if (base.lane.raw && (who.lane.kernel() || who.lane.raw)) return false;
+  // The bare device is the limit of the paths over it, and of nothing else.
+  if (base.lane.raw && (who.lane.path != base.lane.path || who.lane.raw)) return false;
   if (who.lane.path == Path::kernel) return false;
   for (std::size_t i = 0; i < baseline; ++i) {
     if (same_lane(contestants[i]) && contestants[i].wait == base.wait) return false;

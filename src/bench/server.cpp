@@ -73,6 +73,9 @@ Outcome<void> Server::open_host() {
   block.device = options_.device;
   block.mtu = options_.mtu;
   HostOptions wanted = host_options(block);
+  // The sessions of a kernel path are processes of their own and wait as they were told. If this one spun
+  // beside them, it would take a processor from what they measure.
+  if (options_.lane.kernel()) wanted.wait = WaitMode::block;
   wanted.addresses = options_.addresses;
   wanted.gateways = options_.gateways;
   wanted.xdp = options_.xdp;

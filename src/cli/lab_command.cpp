@@ -78,8 +78,11 @@ int execute(const Arguments& given) {
   const auto side = lab::parse_side(given.side);
   if (!side)
     return complain_usage("lab exec", fmt::format("'{}' is not a side; there are a and b", given.side));
-  if (given.command.empty()) return complain_usage("lab exec", "no command given");
-  return complain("lab exec", lab::exec(given.lab.name, *side, given.command).text);
+  // The parser keeps the separator when it comes after a positional argument.
+  std::vector<std::string> command = given.command;
+  if (!command.empty() && command.front() == "--") command.erase(command.begin());
+  if (command.empty()) return complain_usage("lab exec", "no command given");
+  return complain("lab exec", lab::exec(given.lab.name, *side, command).text);
 }
 
 }  // namespace

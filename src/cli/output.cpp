@@ -26,7 +26,7 @@ bool write_all_formats(std::string_view command, const Json& document, const std
   constexpr std::array kFiles = {
       std::pair{"compare.txt", Format::text}, std::pair{"compare.md", Format::markdown},
       std::pair{"compare.csv", Format::csv}, std::pair{"compare.netperf.txt", Format::netperf}};
-  bool ok = write_file(command, directory + "/compare.json", to_text(document, 1) + "\n");
+  bool ok = write_file(command, directory + "/compare.json", to_lines(document));
   for (const auto& [name, format] : kFiles) {
     ok = write_file(command, directory + "/" + name, report::render(document, format)) && ok;
   }
@@ -39,12 +39,11 @@ bool put_out(std::string_view command, const Json& document, const OutputOptions
   bool ok = true;
   const bool json_only = options.json == "-";
   if (json_only) {
-    fmt::print("{}\n", to_text(document, 1));
+    fmt::print("{}", to_lines(document));
   } else if (!options.quiet) {
     fmt::print("{}", report::render(document, report::Format::text, {.colour = stdout_colour()}));
   }
-  if (!options.json.empty() && !json_only)
-    ok = write_file(command, options.json, to_text(document, 1) + "\n");
+  if (!options.json.empty() && !json_only) ok = write_file(command, options.json, to_lines(document));
   if (!options.directory.empty()) {
     ok = write_all_formats(command, document, options.directory) && ok;
     if (ok && !json_only && !options.quiet)

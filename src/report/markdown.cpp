@@ -50,10 +50,10 @@ std::string figures(const CellView& cell) {
     const auto loss = row.mean("loss_share"), bps = row.mean("received_bps");
     table.row({row.path, row.wait, rate ? with_commas(*rate) : "-",
                fixed(row.spread_percent("rate_per_s"), 1),
-               rr     ? fixed(row.mean("latency_p50_us"), 1)
+               rr     ? fixed(row.median_of_all("latency_p50_us"), 1)
                : loss ? fixed(*loss * 100, 1)
                       : "-",
-               rr    ? fixed(row.mean("latency_p99_us"), 1)
+               rr    ? fixed(row.median_of_all("latency_p99_us"), 1)
                : bps ? with_commas(*bps / 1e6)
                      : "-",
                significant(row.mean("service_demand_own_us"))});
@@ -62,19 +62,21 @@ std::string figures(const CellView& cell) {
 }
 
 std::string comparisons(const CellView& cell) {
-  Table table({Align::left, Align::left, Align::right, Align::right, Align::left});
-  table.row({"path", "against", "rate", "interval", "verdict"});
-  bool any = false;
-  for (const Json* entry : cell.comparisons) {
-    if (get_text(*entry, "metric") != "rate_per_s") continue;
-    any = true;
-    const auto low = find_number(*entry, "ci_low"), high = find_number(*entry, "ci_high");
-    table.row({get_text(*entry, "path") + " " + get_text(*entry, "wait"),
-               get_text(*entry, "baseline") + " " + get_text(*entry, "baseline_wait"),
-               significant(find_number(*entry, "ratio")),
-               low && high ? significant(low) + "-" + significant(high) : "-", get_text(*entry, "verdict")});
+  std::string out;
+  for (const std::string& name : baselines_of(cell)) {
+    Table table({Align::left, Align::right, Align::right, Align::left});
+    table.row({"against " + name, "rate", "interval", "verdict"});
+    bool any = false;
+    for (const Json* entry : cell.comparisons) {
+      if (get_text(*entry, "metric") != "rate_per_s" || baseline_of(*entry) != name) continue;
+      any = true;
+      table.row({get_text(*entry, "path") + " " + get_text(*entry, "wait"),
+                 ratio_number(get_number(*entry, "ratio")), interval_of(*entry, "{}-{}"),
+                 get_text(*entry, "verdict")});
+    }
+    if (any) out += "\n" + table.markdown();
   }
-  return any ? "\n" + table.markdown() : "";
+  return out;
 }
 
 }  // namespace
@@ -82,8 +84,7 @@ std::string comparisons(const CellView& cell) {
 std::string render_markdown(const Json& document) {
   std::string out = "# netchannel compare\n\n" + environment(document) + "\n";
   for (const CellView& cell : cells_of(document)) {
-    out += fmt::format("## {}, {} bytes, {} pairs{}\n\n", cell.workload, cell.size, cell.pairs,
-                       flows_note(document, cell.workload));
+    out += "## " + title_of(document, cell) + "\n\n";
     out += figures(cell) + comparisons(cell) + "\n";
   }
   out += wrapped(

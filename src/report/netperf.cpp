@@ -16,7 +16,7 @@ std::string rr(const CellView& cell, const Row& row) {
       "bytes    bytes    per sec     usec     usec     us/Tr\n\n"
       "{:<8} {:<8} {:<11} {:<8} {:<8} {}\n\n",
       row.path, row.wait, cell.size, cell.size, fixed(row.mean("rate_per_s"), 2),
-      fixed(row.mean("latency_p50_us"), 2), fixed(row.mean("latency_p99_us"), 2),
+      fixed(row.median_of_all("latency_p50_us"), 2), fixed(row.median_of_all("latency_p99_us"), 2),
       fixed(row.mean("service_demand_own_us"), 3));
 }
 

@@ -25,7 +25,7 @@ std::string head(const Json& document) {
   const std::uint64_t runs = get_count(config, "runs");
   if (runs > 0) {
     out += fmt::format("{} {} of {} s each{}, {} % confidence{}\n", runs, runs == 1 ? "run" : "runs",
-                       significant(find_number(config, "duration_s")), runs > 1 ? ", interleaved" : "",
+                       fmt::format("{:g}", get_number(config, "duration_s")), runs > 1 ? ", interleaved" : "",
                        get_count(config, "confidence"),
                        get_text(config, "offloads") == "off" ? ", offloads off" : "");
   }
@@ -36,6 +36,8 @@ std::string head(const Json& document) {
   return out + wrapped(where, kWidth, 2) + "\n";
 }
 
+std::string spread_text(double percent) { return percent < 1000 ? fmt::format("{:.1f}%", percent) : ">999%"; }
+
 std::string figures_of_rr(const CellView& cell) {
   Table table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
                Align::right});
@@ -43,9 +45,9 @@ std::string figures_of_rr(const CellView& cell) {
   for (const Row& row : cell.rows) {
     const auto rate = row.mean("rate_per_s");
     const auto spread = row.spread_percent("rate_per_s");
-    table.row({row.path, row.wait, rate ? with_commas(*rate) : "-",
-               spread ? fmt::format("{:.1f}%", *spread) : "-", fixed(row.mean("latency_p50_us"), 1),
-               fixed(row.mean("latency_p99_us"), 1), significant(row.mean("service_demand_own_us")),
+    table.row({row.path, row.wait, rate ? with_commas(*rate) : "-", spread ? spread_text(*spread) : "-",
+               fixed(row.median_of_all("latency_p50_us"), 1), fixed(row.median_of_all("latency_p99_us"), 1),
+               significant(row.mean("service_demand_own_us")),
                significant(row.mean("syscalls_per_message"))});
   }
   return table.lines(2);
@@ -60,68 +62,60 @@ std::string figures_of_stream(const CellView& cell) {
     const auto spread = row.spread_percent("rate_per_s");
     const auto bps = row.mean("received_bps");
     const auto loss = row.mean("loss_share");
-    table.row(
-        {row.path, row.wait, rate ? with_commas(*rate) : "-", spread ? fmt::format("{:.1f}%", *spread) : "-",
-         bps ? with_commas(*bps / 1e6) : "-", loss ? fmt::format("{:.1f}%", *loss * 100) : "-",
-         significant(row.mean("service_demand_own_us")), significant(row.mean("syscalls_per_message"))});
+    table.row({row.path, row.wait, rate ? with_commas(*rate) : "-", spread ? spread_text(*spread) : "-",
+               bps ? with_commas(*bps / 1e6) : "-", loss ? fmt::format("{:.1f}%", *loss * 100) : "-",
+               significant(row.mean("service_demand_own_us")),
+               significant(row.mean("syscalls_per_message"))});
   }
   return table.lines(2);
 }
 
-std::string verdict_text(const Json& entry) {
-  const std::string verdict = get_text(entry, "verdict");
-  const auto smallest = find_number(entry, "smallest_difference");
-  if (verdict != "no difference shown" || !smallest) return verdict;
-  return fmt::format("{} (needs {:.0f}%)", verdict, *smallest * 100);
-}
-
 std::string ratio_text(const Json* entry) {
   const auto ratio = entry != nullptr ? find_number(*entry, "ratio") : std::nullopt;
-  return ratio ? significant(ratio) + "x" : "-";
+  return ratio ? ratio_number(*ratio) + "x" : "-";
 }
 
-std::string interval_text(const Json& entry) {
-  const auto low = find_number(entry, "ci_low"), high = find_number(entry, "ci_high");
-  return low && high ? fmt::format("[{}, {}]", significant(low), significant(high)) : "-";
-}
-
+// One table, so that its columns stand under each other; the lines that name a baseline are put between
+// afterwards.
 std::string ratios(const CellView& cell, bool colour) {
-  std::vector<const Json*> rates;
-  for (const Json* entry : cell.comparisons) {
-    if (get_text(*entry, "metric") == "rate_per_s") rates.push_back(entry);
-  }
-  const auto baseline = [](const Json& entry) {
-    return get_text(entry, "baseline") + " " + get_text(entry, "baseline_wait");
+  const bool rr = cell.workload.ends_with("_rr");
+  std::vector<Align> columns = {Align::left, Align::right, Align::left, Align::left, Align::right};
+  if (rr) columns.push_back(Align::right);
+  Table table(columns);
+  struct Line {
+    std::string verdict;
+    std::string before;  // a baseline's line
   };
-  std::vector<std::string> baselines;
-  for (const Json* entry : rates) {
-    if (std::find(baselines.begin(), baselines.end(), baseline(*entry)) == baselines.end())
-      baselines.push_back(baseline(*entry));
-  }
-  Table table({Align::left, Align::right, Align::left, Align::left, Align::right, Align::right});
-  std::vector<std::string> verdicts;
-  for (const std::string& name : baselines) {
-    table.row({"against " + name, "rate", "interval", "verdict", "p50", "CPU"});
-    verdicts.emplace_back();
-    for (const Json* entry : rates) {
-      if (baseline(*entry) != name) continue;
-      table.row({"  " + get_text(*entry, "path") + " " + get_text(*entry, "wait"), ratio_text(entry),
-                 interval_text(*entry), verdict_text(*entry),
-                 ratio_text(same_pair(cell, *entry, "latency_p50_us")),
-                 ratio_text(same_pair(cell, *entry, "service_demand_own_us"))});
-      verdicts.push_back(get_text(*entry, "verdict"));
+  std::vector<Line> lines;
+  const auto add_row = [&](std::vector<std::string> row, const std::string& p50, Line line) {
+    // How long a message waits in an unpaced stream's queues is not the path's latency.
+    if (rr) row.insert(row.end() - 1, p50);
+    table.row(std::move(row));
+    lines.push_back(std::move(line));
+  };
+  add_row({"", "rate", "interval", "verdict", "CPU"}, "p50", {});
+  for (const std::string& name : baselines_of(cell)) {
+    std::string before = "  against " + name + "\n";
+    for (const Json* entry : cell.comparisons) {
+      if (get_text(*entry, "metric") != "rate_per_s" || baseline_of(*entry) != name) continue;
+      add_row({get_text(*entry, "path") + " " + get_text(*entry, "wait"), ratio_text(entry),
+               interval_of(*entry, "[{}, {}]"), get_text(*entry, "verdict"),
+               ratio_text(same_pair(cell, *entry, "service_demand_own_us"))},
+              ratio_text(same_pair(cell, *entry, "latency_p50_us")),
+              {get_text(*entry, "verdict"), std::move(before)});
+      before.clear();
     }
   }
-  std::string out, lines = table.lines(2);
-  for (const std::string& verdict : verdicts) {
-    const std::size_t end = lines.find('\n');
-    std::string line = lines.substr(0, end);
-    lines.erase(0, end + 1);
-    if (const std::size_t at = verdict.empty() ? std::string::npos : line.find(verdict);
-        at != std::string::npos) {
-      line.replace(at, verdict.size(), coloured(verdict, verdict, colour));
-    }
-    out += line + "\n";
+  if (lines.size() == 1) return "";
+  std::string out, text = table.lines(4, 1);
+  for (const Line& line : lines) {
+    const std::size_t end = text.find('\n');
+    std::string row = text.substr(0, end);
+    text.erase(0, end + 1);
+    const std::size_t at = line.verdict.empty() ? std::string::npos : row.find(line.verdict);
+    if (at != std::string::npos)
+      row.replace(at, line.verdict.size(), coloured(line.verdict, line.verdict, colour));
+    out += line.before + row + "\n";
   }
   return out;
 }
@@ -144,9 +138,7 @@ std::string modes(const Json& document) {
 std::string render_text(const Json& document, bool colour) {
   std::string out = head(document);
   for (const CellView& cell : cells_of(document)) {
-    out += fmt::format("\n{}: {} {}{}, {} {}{}\n", cell.workload, cell.size,
-                       cell.size == 1 ? "byte" : "bytes", cell.workload.ends_with("_rr") ? " each way" : "",
-                       cell.pairs, cell.pairs == 1 ? "pair" : "pairs", flows_note(document, cell.workload));
+    out += "\n" + title_of(document, cell) + "\n";
     out += cell.workload.ends_with("_rr") ? figures_of_rr(cell) : figures_of_stream(cell);
     if (const std::string compared = ratios(cell, colour); !compared.empty()) out += "\n" + compared;
   }

@@ -45,6 +45,14 @@ std::optional<double> Row::mean(std::string_view name) const {
   return found != nullptr ? find_number(*found, "mean") : std::nullopt;
 }
 
+std::optional<double> Row::median_of_all(std::string_view name) const {
+  const Json* found = metric(name);
+  const Json* rate = metric("rate_per_s");
+  if (found == nullptr || rate == nullptr || get_count(*found, "n") < get_count(*rate, "n"))
+    return std::nullopt;
+  return find_number(*found, "median");
+}
+
 std::optional<double> Row::spread_percent(std::string_view name) const {
   const Json* found = metric(name);
   if (found == nullptr) return std::nullopt;
@@ -79,16 +87,46 @@ const Json* same_pair(const CellView& cell, const Json& comparison, std::string_
   return nullptr;
 }
 
-std::string unit_of(std::string_view workload, bool plural) {
-  const std::string unit = workload.ends_with("_rr") ? "transaction" : "message";
-  return plural ? unit + "s" : unit;
+std::string title_of(const Json& document, const CellView& cell) {
+  const auto counted = [](std::uint64_t n, const char* what) {
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  };
+  const Json& config = get_part(document, "config");
+  const std::string key = "flows_" + cell.workload;
+  const std::uint64_t flows = get_count(config, key.c_str(), get_count(config, "flows", 1));
+  std::string out = cell.workload + ": " + counted(cell.size, "byte");
+  if (cell.workload.ends_with("_rr")) out += " each way";
+  out += ", " + counted(cell.pairs, "pair");
+  if (flows > 1) out += fmt::format(", {} flows in turn", flows);
+  return out;
 }
 
-std::string flows_note(const Json& document, std::string_view workload) {
-  const Json& config = get_part(document, "config");
-  const std::string key = "flows_" + std::string(workload);
-  const std::uint64_t flows = get_count(config, key.c_str(), get_count(config, "flows", 1));
-  return flows > 1 ? fmt::format(", {} flows in turn", flows) : "";
+std::string baseline_of(const Json& comparison) {
+  return get_text(comparison, "baseline") + " " + get_text(comparison, "baseline_wait");
+}
+
+std::vector<std::string> baselines_of(const CellView& cell) {
+  std::vector<std::string> out;
+  for (const Json* entry : cell.comparisons) {
+    const std::string name = baseline_of(*entry);
+    if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+  }
+  return out;
+}
+
+std::string ratio_number(double value) {
+  const double size = std::abs(value);
+  if (size >= 1000) return with_commas(value);
+  return fmt::format("{:.{}f}", value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 3);
+}
+
+std::string interval_of(const Json& comparison, std::string_view form) {
+  // Beyond this an interval says nothing, in many digits.
+  constexpr double kUseless = 100;
+  const auto low = find_number(comparison, "ci_low"), high = find_number(comparison, "ci_high");
+  if (!low || !high) return "-";
+  if (*low <= 0 || *high / *low > kUseless) return "too wide";
+  return fmt::format(fmt::runtime(form), ratio_number(*low), ratio_number(*high));
 }
 
 std::string with_commas(double value) {

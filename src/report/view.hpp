@@ -17,6 +17,8 @@ struct Row {
   std::vector<const Json*> metrics;
   const Json* metric(std::string_view name) const;  // null if there is none
   std::optional<double> mean(std::string_view name) const;
+  // Nothing if some runs had too few samples to tell it: the others' median would be another quantity.
+  std::optional<double> median_of_all(std::string_view name) const;
   // Half the interval in per cent of the mean.
   std::optional<double> spread_percent(std::string_view name) const;
 };
@@ -35,13 +37,19 @@ std::vector<CellView> cells_of(const Json& document);
 // The comparison of the same two contestants by another metric; null if there is none.
 const Json* same_pair(const CellView& cell, const Json& comparison, std::string_view metric);
 
-std::string unit_of(std::string_view workload, bool plural);              // "transactions"
-std::string flows_note(const Json& document, std::string_view workload);  // ", 64 flows in turn" or empty
-
+std::string unit_of(std::string_view workload, bool plural);        // "transactions"
 std::string with_commas(double value);                              // 1234567.8 -> "1,234,568"
 std::string fixed(const std::optional<double>& value, int digits);  // "-" if there is none
 // Three significant digits, never an exponent.
 std::string significant(const std::optional<double>& value);
+// A ratio: two decimals from 0.1 on, three below.
+std::string ratio_number(double value);
+// "[0.98, 1.03]", "-" if there is none, "too wide" if it says nothing.
+std::string interval_of(const Json& comparison, std::string_view form);
+// Baselines that appear, "kernel block", each once, in order.
+std::vector<std::string> baselines_of(const CellView& cell);
+std::string baseline_of(const Json& comparison);
+std::string title_of(const Json& document, const CellView& cell);
 std::string joined(const Json& list, std::string_view separator);
 // Breaks at spaces; lines after the first begin with `indent` spaces.
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
