@@ -82,7 +82,7 @@ bool find_losses(Connection& c, const AckInfo& ack, Instant now) {
   TcpState& s = c.state;
   if (s.sack) {
     adapt_reordering_window(s, ack);
-    return detect_losses(c, now);
+    return ack.delivery.total() != 0 && detect_losses(c, now);
   }
   // RFC 6582 section 3.2, step 2: only for an acknowledgement beyond the last recovery.
   const bool open = s.recovery.phase == Phase::open || s.recovery.phase == Phase::reducing;

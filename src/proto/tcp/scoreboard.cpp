@@ -144,6 +144,7 @@ bool Scoreboard::sack(Seq left, Seq right, const DeliveryRule& rule, Delivery& o
   Cursor cursor = hinted ? Cursor{sack_hint_, records_[sack_hint_].next} : first();
   while (!done(cursor) && records_[cursor.at].begin < right) {
     TxRecord& record = records_[cursor.at];
+    if (record.end <= left) sack_hint_ = cursor.at;
     if (record.fate != Fate::sacked && left < record.end) {
       if (record.begin < left) {
         if (split(cursor.at, left)) {
@@ -173,7 +174,6 @@ bool Scoreboard::sack(Seq left, Seq right, const DeliveryRule& rule, Delivery& o
       records_[cursor.at].fate == Fate::sacked) {
     merge_next(cursor.before);
   }
-  sack_hint_ = cursor.before;
   return noted;
 }
 

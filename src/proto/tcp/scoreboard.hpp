@@ -54,7 +54,7 @@ constexpr std::uint32_t timestamp_ms(Instant now) { return static_cast<std::uint
 
 class Scoreboard {
  public:
-  static constexpr std::uint32_t kMaxRecords = 4096;
+  static constexpr std::uint32_t kMaxRecords = 2048;
   static constexpr std::uint32_t kCrowded = 64;
 
   explicit Scoreboard(Slab<TxRecord>& records) : records_(records) { records_.reserve_one(); }
@@ -123,7 +123,7 @@ class Scoreboard {
   Slab<TxRecord>& records_;
   std::uint32_t first_ = kNoNode;
   std::uint32_t last_ = kNoNode;
-  std::uint32_t sack_hint_ = kNoNode;  // a record that the last SACK ended at or before
+  std::uint32_t sack_hint_ = kNoNode;  // a record that ended before the last block
   std::uint32_t count_ = 0;
   std::uint32_t lost_ = 0;    // bytes
   std::uint32_t sacked_ = 0;  // bytes

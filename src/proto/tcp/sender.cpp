@@ -1,6 +1,7 @@
 #include "proto/tcp/sender.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "proto/tcp/receiver.hpp"
 #include "proto/tcp/recovery.hpp"
@@ -38,15 +39,20 @@ void find_dsack(TcpState& s, const SegmentIn& segment, AckInfo& ack) {
   if (left >= s.recovery.undo_marker) ack.dsack_bytes = distance(left, right);
 }
 
-// RFC 2018 section 5; nonsense is ignored and counted.
+// RFC 2018 section 5; nonsense is ignored and counted. From left to right, so that one walk over the
+// scoreboard serves them all.
 void take_sacks(Connection& c, const SegmentIn& segment, const DeliveryRule& rule, AckInfo& ack) {
-  const auto& blocks = segment.options.sack;
-  for (std::size_t i = ack.dsack ? 1 : 0; i < blocks.size(); ++i) {
-    const Seq left{blocks[i].left}, right{blocks[i].right};
-    const bool sane =
-        left < right && left >= segment.ack && right <= c.state.snd_nxt && left >= c.state.snd_una;
-    const bool stale = left < right && right <= segment.ack;  // overtaken on its way
-    if (stale) continue;
+  const TcpState& s = c.state;
+  auto blocks = segment.options.sack;
+  for (std::size_t i = 1; i < blocks.size(); ++i) {
+    for (std::size_t k = i; k > 0 && Seq{blocks[k].left} < Seq{blocks[k - 1].left}; --k) {
+      std::swap(blocks[k], blocks[k - 1]);
+    }
+  }
+  for (const wire::SackBlock& block : blocks) {
+    const Seq left{block.left}, right{block.right};
+    if (left < right && right <= segment.ack) continue;  // a D-SACK, or overtaken on its way
+    const bool sane = left < right && left >= segment.ack && right <= s.snd_nxt && left >= s.snd_una;
     if (!sane || !c.sent.sack(left, right, rule, ack.delivery))
       c.shared->counters.add(Counter::tcp_sack_ignored);
   }

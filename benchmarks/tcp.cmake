@@ -1,0 +1,1 @@
+netchannel_benchmark(tcp SOURCES bench_tcp.cpp USES proto_tcp)
