@@ -50,7 +50,7 @@ std::string figures_of_rr(const CellView& cell) {
                significant(row.mean("service_demand_own_us")),
                significant(row.mean("syscalls_per_message"))});
   }
-  return table.lines(2);
+  return table.lines_within(kWidth, 2);
 }
 
 std::string figures_of_stream(const CellView& cell) {
@@ -67,7 +67,7 @@ std::string figures_of_stream(const CellView& cell) {
                significant(row.mean("service_demand_own_us")),
                significant(row.mean("syscalls_per_message"))});
   }
-  return table.lines(2);
+  return table.lines_within(kWidth, 2);
 }
 
 std::string ratio_text(const Json* entry) {

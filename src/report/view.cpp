@@ -116,7 +116,6 @@ std::vector<std::string> baselines_of(const CellView& cell) {
 
 std::string ratio_number(double value) {
   const double size = std::abs(value);
-  if (size >= 1000) return with_commas(value);
   return fmt::format("{:.{}f}", value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 3);
 }
 
@@ -189,6 +188,12 @@ std::vector<std::size_t> Table::widths() const {
       widths[i] = std::max(widths[i], row[i].size());
   }
   return widths;
+}
+
+std::string Table::lines_within(std::size_t columns, std::size_t indent) const {
+  std::size_t total = indent;
+  for (const std::size_t width : widths()) total += width + 2;
+  return lines(indent, total - 2 <= columns ? 2 : 1);
 }
 
 std::string Table::lines(std::size_t indent, std::size_t gap) const {

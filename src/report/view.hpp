@@ -60,7 +60,9 @@ class Table {
   explicit Table(std::vector<Align> columns) : columns_(std::move(columns)) {}
   void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   // Columns as wide as their widest cell, `gap` spaces between, no spaces at line ends.
-  std::string lines(std::size_t indent, std::size_t gap = 2) const;
+  std::string lines(std::size_t indent, std::size_t gap) const;
+  // The same with a gap of two, or of one if that would be too wide.
+  std::string lines_within(std::size_t columns, std::size_t indent) const;
   // A Markdown table, its first row the head.
   std::string markdown() const;
 

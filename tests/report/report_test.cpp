@@ -1,0 +1,206 @@
+#include "report/report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "report/view.hpp"
+
+namespace netchannel::report {
+namespace {
+
+Json entry(const char* metric, const char* path, const char* wait, int contestant, double mean) {
+  return {
+      {"workload", "udp_rr"},     {"path", path},          {"wait", wait}, {"size", 1},      {"pairs", 1},
+      {"contestant", contestant}, {"metric", metric},      {"n", 5},       {"median", mean}, {"mean", mean},
+      {"ci_low", mean * 0.99},    {"ci_high", mean * 1.01}};
+}
+
+Json comparison(const char* metric, double ratio, double low, double high, const char* verdict) {
+  return {{"workload", "udp_rr"}, {"size", 1},      {"pairs", 1},           {"metric", metric},
+          {"path", "xdp"},        {"wait", "spin"}, {"baseline", "kernel"}, {"baseline_wait", "spin"},
+          {"ratio", ratio},       {"ci_low", low},  {"ci_high", high},      {"verdict", verdict}};
+}
+
+Json sample() {
+  Json block = {{"order", 0},
+                {"round", 0},
+                {"workload", "udp_rr"},
+                {"path", "xdp"},
+                {"mode", "native, copy"},
+                {"wait", "spin"},
+                {"size", 1},
+                {"pairs", 1},
+                {"batch", 32},
+                {"flows", 1},
+                {"rate_per_s", 150000.5},
+                {"latency_us", {{"n", 10}, {"p99_9", nullptr}}},
+                {"flags", {"steal", "say \"x\""}}};
+  return {{"schema", "netchannel.compare/1"},
+          {"status", "complete"},
+          {"tool", {{"version", "0.1.0"}, {"git", "abc"}, {"compiler", "gcc"}, {"flags", "-O2"}}},
+          {"machine",
+           {{"kernel", "Linux 6.18"},
+            {"cpu", "AMD EPYC"},
+            {"cpus", 2},
+            {"virtualised", "yes"},
+            {"steal_share", 0.001},
+            {"irq_time_accounting", false}}},
+          {"config", {{"runs", 5}, {"duration_s", 0.5}, {"confidence", 95}, {"flows_udp_rr", 1}}},
+          {"blocks", Json::array({block})},
+          {"summary", Json::array({entry("rate_per_s", "xdp", "spin", 1, 150000),
+                                   entry("latency_p50_us", "xdp", "spin", 1, 6.6),
+                                   entry("rate_per_s", "kernel", "spin", 0, 75000),
+                                   entry("service_demand_own_us", "kernel", "spin", 0, 26.5)})},
+          {"compare", Json::array({comparison("rate_per_s", 2.0, 1.9, 2.1, "faster"),
+                                   comparison("service_demand_own_us", 0.5, 0.4, 0.6, "faster")})},
+          {"warnings",
+           {"a warning that is long enough to need more than one line of eighty columns, surely and truly"}}};
+}
+
+std::size_t widest_line(const std::string& text) {
+  std::size_t widest = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) widest = std::max(widest, line.size());
+  return widest;
+}
+
+bool holds(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+TEST(TextReport, NamesFiguresRatiosAndVerdict) {
+  const std::string text = render(sample(), Format::text);
+  EXPECT_TRUE(holds(text, "udp_rr: 1 byte each way, 1 pair"));
+  EXPECT_TRUE(holds(text, "150,000")) << text;
+  EXPECT_TRUE(holds(text, "against kernel spin"));
+  EXPECT_TRUE(holds(text, "2.00x [1.90, 2.10] faster")) << text;
+  EXPECT_TRUE(holds(text, "0.50x"));
+  EXPECT_TRUE(holds(text, "note: a warning"));
+}
+
+TEST(TextReport, PutsContestantsInTheirOrder) {
+  const std::string text = render(sample(), Format::text);
+  EXPECT_LT(text.find("  kernel"), text.find("  xdp"));
+}
+
+TEST(TextReport, FitsEightyColumns) {
+  Json document = sample();
+  for (const char* path : {"kernel-batched", "raw:xdp"}) {
+    document["summary"].push_back(entry("rate_per_s", path, "adaptive", 7, 4'000'000'000.0));
+    document["summary"].push_back(entry("latency_p50_us", path, "adaptive", 7, 123456.7));
+    document["summary"].push_back(entry("service_demand_own_us", path, "adaptive", 7, 98765.4));
+    Json wide = comparison("rate_per_s", 12345.6, 1234.5, 98765.4, "no difference shown");
+    wide["path"] = path;
+    wide["wait"] = "adaptive";
+    wide["baseline"] = "kernel-batched";
+    wide["baseline_wait"] = "adaptive";
+    document["compare"].push_back(wide);
+  }
+  EXPECT_LE(widest_line(render(document, Format::text)), 80u) << render(document, Format::text);
+}
+
+TEST(TextReport, IsColouredOnlyWhenAsked) {
+  EXPECT_FALSE(holds(render(sample(), Format::text), "\033"));
+  EXPECT_TRUE(holds(render(sample(), Format::text, {.colour = true}), "\033[32mfaster\033[0m"));
+}
+
+TEST(TextReport, CallsAnIntervalThatSaysNothingTooWide) {
+  Json document = sample();
+  document["compare"][0] = comparison("rate_per_s", 1.5, 1e-9, 1e12, "no difference shown");
+  EXPECT_TRUE(holds(render(document, Format::text), "too wide"));
+}
+
+TEST(TextReport, LeavesOutALatencyThatSomeRunsCouldNotTell) {
+  Json document = sample();
+  document["summary"][1]["n"] = 3;
+  EXPECT_FALSE(holds(render(document, Format::text), "6.6"));
+}
+
+TEST(TextReport, SaysThatItWasInterrupted) {
+  Json document = sample();
+  document["status"] = "interrupted";
+  EXPECT_TRUE(holds(render(document, Format::text), "interrupted"));
+}
+
+TEST(MarkdownReport, FitsSeventyEightColumns) {
+  const std::string text = render(sample(), Format::markdown);
+  EXPECT_LE(widest_line(text), 78u) << text;
+  EXPECT_TRUE(holds(text, "| xdp spin | 2.00 | 1.90-2.10 | faster |")) << text;
+  EXPECT_TRUE(holds(text, "- kernel: Linux 6.18"));
+}
+
+TEST(CsvReport, HasOneRowForEachBlockAndMetric) {
+  const std::string text = render(sample(), Format::csv);
+  EXPECT_EQ(text.substr(0, text.find("\r\n")),
+            "order,round,workload,path,mode,wait,size,pairs,batch,flows,flags,metric,value");
+  EXPECT_TRUE(holds(text, "rate_per_s,150000.5\r\n")) << text;
+  EXPECT_TRUE(holds(text, "latency_us.n,10\r\n"));
+  EXPECT_FALSE(holds(text, "p99_9"));
+}
+
+TEST(CsvReport, QuotesAsRfc4180Says) {
+  const std::string text = render(sample(), Format::csv);
+  EXPECT_TRUE(holds(text, "\"native, copy\""));
+  EXPECT_TRUE(holds(text, "\"steal; say \"\"x\"\"\""));
+}
+
+TEST(NetperfReport, HasNetperfsColumns) {
+  const std::string text = render(sample(), Format::netperf);
+  EXPECT_TRUE(holds(text, "UDP REQUEST/RESPONSE TEST over xdp (spin)"));
+  EXPECT_TRUE(holds(text, "150000.00"));
+}
+
+TEST(Report, SurvivesDocumentsOfAnyShape) {
+  const Json broken[] = {Json(),
+                         Json::array(),
+                         Json(7),
+                         Json{{"summary", 3}},
+                         Json{{"summary", {1, nullptr, "x"}}},
+                         Json{{"summary", {{{"workload", 3}, {"mean", "x"}}}},
+                              {"compare", {{{"ratio", {}}}}},
+                              {"blocks", {7, {{"flags", 3}}}}},
+                         Json{{"config", {{"runs", -1}, {"x", {1, 2}}}}, {"warnings", {3}}}};
+  for (const Json& document : broken) {
+    for (const Format format : {Format::text, Format::markdown, Format::csv, Format::netperf}) {
+      EXPECT_NO_THROW((void)render(document, format)) << to_text(document);
+    }
+  }
+}
+
+TEST(Check, TellsADocumentFromSomethingElse) {
+  EXPECT_FALSE(check(sample()).has_value());
+  EXPECT_TRUE(check(Json::array()).has_value());
+  EXPECT_TRUE(check(Json::object()).has_value());
+  Json other = sample();
+  other["schema"] = "netchannel.compare/2";
+  EXPECT_TRUE(check(other).has_value());
+  Json cut = sample();
+  cut.erase("blocks");
+  EXPECT_TRUE(check(cut).has_value());
+}
+
+TEST(Format, IsKnownByItsName) {
+  EXPECT_EQ(parse_format("md"), Format::markdown);
+  EXPECT_FALSE(parse_format("pdf").has_value());
+}
+
+TEST(Numbers, AreWrittenAsPeopleReadThem) {
+  EXPECT_EQ(with_commas(0), "0");
+  EXPECT_EQ(with_commas(999.4), "999");
+  EXPECT_EQ(with_commas(1000), "1,000");
+  EXPECT_EQ(with_commas(1234567.8), "1,234,568");
+  EXPECT_EQ(significant(0.1234), "0.123");
+  EXPECT_EQ(significant(12.34), "12.3");
+  EXPECT_EQ(significant(std::nullopt), "-");
+  EXPECT_EQ(ratio_number(6.704), "6.70");
+  EXPECT_EQ(ratio_number(0.0513), "0.051");
+}
+
+TEST(Wrapping, BreaksAtSpacesAndIndents) {
+  EXPECT_EQ(wrapped("one two three", 8, 2), "one two\n  three");
+  EXPECT_EQ(wrapped("averyveryverylongword x", 8, 0), "averyveryverylongword\nx");
+  EXPECT_EQ(wrapped("", 8, 0), "");
+}
+
+}  // namespace
+}  // namespace netchannel::report
