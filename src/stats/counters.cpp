@@ -12,6 +12,8 @@ constexpr std::array<CounterDescription, kCounterCount> kDescriptions = {{
 }};
 }  // namespace
 
-const CounterDescription& describe(Counter counter) { return kDescriptions[static_cast<std::size_t>(counter)]; }
+const CounterDescription& describe(Counter counter) {
+  return kDescriptions[static_cast<std::size_t>(counter)];
+}
 
 }  // namespace netchannel
