@@ -232,5 +232,22 @@ TEST(Closed, answers_as_rfc_9293_says_and_never_a_rst) {  // row 79
   EXPECT_EQ(answer_of_closed(in)->ack, Seq{1010});
 }
 
+TEST(Closed, every_combination_of_flags_is_answered_as_the_rfc_says) {  // section 3.10.7.1
+  for (int bits = 0; bits < 256; ++bits) {
+    SegmentIn in;
+    in.seq = {1000};
+    in.ack = {2000};
+    in.length = 7;
+    in.flags = {static_cast<std::uint8_t>(bits)};
+    const auto answer = answer_of_closed(in);
+    ASSERT_EQ(answer.has_value(), !in.flags.rst());
+    if (!answer) continue;
+    const std::uint32_t length = 7U + (in.flags.syn() ? 1 : 0) + (in.flags.fin() ? 1 : 0);
+    EXPECT_EQ(answer->seq, in.flags.ack() ? Seq{2000} : Seq{0});
+    EXPECT_EQ(answer->flags.ack(), !in.flags.ack());
+    EXPECT_EQ(answer->ack, in.flags.ack() ? Seq{0} : Seq{1000} + length);
+  }
+}
+
 }  // namespace
 }  // namespace netchannel::tcp

@@ -7,9 +7,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class Handshake_ : public Dialogue {};
+class Opening : public Dialogue {};
 
-TEST_F(Handshake_, active_open_sends_a_syn_with_all_options_and_acknowledges_the_answer) {
+TEST_F(Opening, active_open_sends_a_syn_with_all_options_and_acknowledges_the_answer) {
   Settings settings;
   settings.receive_buffer = 65535;
   settings.receive_buffer_max = 1 << 20;
@@ -26,7 +26,7 @@ TEST_F(Handshake_, active_open_sends_a_syn_with_all_options_and_acknowledges_the
   EXPECT_EQ(state().snd_wnd, 5000U) << "the window of a SYN is never scaled";
 }
 
-TEST_F(Handshake_, what_the_peer_does_not_offer_is_not_used) {
+TEST_F(Opening, what_the_peer_does_not_offer_is_not_used) {
   set_up({.settings = Settings{}});
   open();
   outbox.clear();
@@ -36,7 +36,7 @@ TEST_F(Handshake_, what_the_peer_does_not_offer_is_not_used) {
   EXPECT_EQ(state().rcv_wscale, 0);
 }
 
-TEST_F(Handshake_, without_an_mss_option_the_default_holds) {
+TEST_F(Opening, without_an_mss_option_the_default_holds) {
   open();
   outbox.clear();
   peer("S. 0:0(0) ack 1 win 65535");
@@ -46,7 +46,7 @@ TEST_F(Handshake_, without_an_mss_option_the_default_holds) {
   ours(". 1:537(536) ack 1");
 }
 
-TEST_F(Handshake_, an_absurd_mss_is_raised_to_the_floor) {
+TEST_F(Opening, an_absurd_mss_is_raised_to_the_floor) {
   for (const char* option : {"<mss 0>", "<mss 1>", "<mss 47>"}) {
     set_up({.settings = plain_settings()});
     establish(option);
@@ -56,14 +56,14 @@ TEST_F(Handshake_, an_absurd_mss_is_raised_to_the_floor) {
   }
 }
 
-TEST_F(Handshake_, a_huge_mss_is_limited_by_the_path) {
+TEST_F(Opening, a_huge_mss_is_limited_by_the_path) {
   establish("<mss 65535>");
   write(3000);
   ours(". 1:1461(1460) ack 1");
   outbox.clear();
 }
 
-TEST_F(Handshake_, a_shift_above_14_counts_as_14) {
+TEST_F(Opening, a_shift_above_14_counts_as_14) {
   set_up({.settings = Settings{}});
   open();
   outbox.clear();
@@ -73,7 +73,7 @@ TEST_F(Handshake_, a_shift_above_14_counts_as_14) {
   EXPECT_EQ(state().snd_wnd, 65535U << 14);
 }
 
-TEST_F(Handshake_, the_syn_is_sent_again_after_1_3_7_seconds_and_given_up_after_3_minutes) {
+TEST_F(Opening, the_syn_is_sent_again_after_1_3_7_seconds_and_given_up_after_3_minutes) {
   open();
   ours("S 0:0(0) <mss 1460>");
   wait(999ms);
@@ -95,7 +95,7 @@ TEST_F(Handshake_, the_syn_is_sent_again_after_1_3_7_seconds_and_given_up_after_
   outbox.clear();
 }
 
-TEST_F(Handshake_, one_lost_syn_keeps_the_initial_window_and_raises_the_timeout) {
+TEST_F(Opening, one_lost_syn_keeps_the_initial_window_and_raises_the_timeout) {
   open();
   wait(1s);
   outbox.clear();
@@ -105,7 +105,7 @@ TEST_F(Handshake_, one_lost_syn_keeps_the_initial_window_and_raises_the_timeout)
   EXPECT_EQ(state().congestion.cwnd, 14600U) << "RFC 6928 section 2";
 }
 
-TEST_F(Handshake_, two_lost_syns_begin_with_one_segment) {
+TEST_F(Opening, two_lost_syns_begin_with_one_segment) {
   open();
   wait(3s);
   outbox.clear();
@@ -114,7 +114,7 @@ TEST_F(Handshake_, two_lost_syns_begin_with_one_segment) {
   EXPECT_EQ(state().congestion.cwnd, 1460U);
 }
 
-TEST_F(Handshake_, a_round_trip_is_measured_if_the_syn_was_sent_once) {
+TEST_F(Opening, a_round_trip_is_measured_if_the_syn_was_sent_once) {
   open();
   outbox.clear();
   now = now + 30ms;
@@ -125,7 +125,7 @@ TEST_F(Handshake_, a_round_trip_is_measured_if_the_syn_was_sent_once) {
   EXPECT_EQ(state().rtt.timeout(), 230ms);
 }
 
-TEST_F(Handshake_, rst_with_the_right_ack_refuses) {
+TEST_F(Opening, rst_with_the_right_ack_refuses) {
   open();
   outbox.clear();
   peer("R. 0:0(0) ack 1");
@@ -134,7 +134,7 @@ TEST_F(Handshake_, rst_with_the_right_ack_refuses) {
   silence();
 }
 
-TEST_F(Handshake_, rst_with_a_wrong_ack_or_none_is_ignored) {
+TEST_F(Opening, rst_with_a_wrong_ack_or_none_is_ignored) {
   open();
   outbox.clear();
   peer("R. 0:0(0) ack 2");
@@ -144,7 +144,7 @@ TEST_F(Handshake_, rst_with_a_wrong_ack_or_none_is_ignored) {
   silence();
 }
 
-TEST_F(Handshake_, a_wrong_ack_is_answered_with_rst_at_its_number) {
+TEST_F(Opening, a_wrong_ack_is_answered_with_rst_at_its_number) {
   open();
   outbox.clear();
   peer("S. 0:0(0) ack 5");
@@ -154,7 +154,7 @@ TEST_F(Handshake_, a_wrong_ack_is_answered_with_rst_at_its_number) {
   EXPECT_EQ(state().state, State::syn_sent);
 }
 
-TEST_F(Handshake_, an_ack_without_syn_is_dropped) {
+TEST_F(Opening, an_ack_without_syn_is_dropped) {
   open();
   outbox.clear();
   peer(". 1:1(0) ack 1");
@@ -162,7 +162,7 @@ TEST_F(Handshake_, an_ack_without_syn_is_dropped) {
   silence();
 }
 
-TEST_F(Handshake_, data_in_the_syn_ack_is_not_taken) {
+TEST_F(Opening, data_in_the_syn_ack_is_not_taken) {
   open();
   outbox.clear();
   peer("S. 0:100(100) ack 1");
@@ -170,7 +170,7 @@ TEST_F(Handshake_, data_in_the_syn_ack_is_not_taken) {
   EXPECT_EQ(connection().receive.readable(), 0U);
 }
 
-TEST_F(Handshake_, simultaneous_open_is_established_by_both_syn_acks) {  // MUST-10
+TEST_F(Opening, simultaneous_open_is_established_by_both_syn_acks) {  // MUST-10
   open();
   outbox.clear();
   peer("S 0:0(0) win 5000 <mss 1000>");
@@ -182,7 +182,7 @@ TEST_F(Handshake_, simultaneous_open_is_established_by_both_syn_acks) {  // MUST
   silence();
 }
 
-TEST_F(Handshake_, in_syn_received_a_wrong_ack_is_reset_and_a_right_one_with_data_is_taken) {
+TEST_F(Opening, in_syn_received_a_wrong_ack_is_reset_and_a_right_one_with_data_is_taken) {
   open();
   peer("S 0:0(0) win 5000 <mss 1000>");
   outbox.clear();
@@ -194,7 +194,7 @@ TEST_F(Handshake_, in_syn_received_a_wrong_ack_is_reset_and_a_right_one_with_dat
   EXPECT_EQ(read(100), 10U);
 }
 
-TEST_F(Handshake_, syn_received_sends_its_syn_ack_again) {
+TEST_F(Opening, syn_received_sends_its_syn_ack_again) {
   open();
   peer("S 0:0(0) win 5000 <mss 1000>");
   outbox.clear();
@@ -204,7 +204,7 @@ TEST_F(Handshake_, syn_received_sends_its_syn_ack_again) {
   ours("S. 0:0(0) ack 1 <mss 1460>");
 }
 
-TEST_F(Handshake_, fin_with_the_last_ack_of_the_handshake_closes_the_peers_side) {
+TEST_F(Opening, fin_with_the_last_ack_of_the_handshake_closes_the_peers_side) {
   establish_passive();
   peer("F. 1:1(0) ack 1");
   EXPECT_EQ(state().state, State::close_wait);
@@ -212,7 +212,7 @@ TEST_F(Handshake_, fin_with_the_last_ack_of_the_handshake_closes_the_peers_side)
   ours(". 1:1(0) ack 2");
 }
 
-TEST_F(Handshake_, ecn_is_asked_for_and_agreed_on_as_rfc_3168_says) {
+TEST_F(Opening, ecn_is_asked_for_and_agreed_on_as_rfc_3168_says) {
   Settings settings = plain_settings();
   settings.ecn = EcnMode::request;
   set_up({.settings = settings});
@@ -227,7 +227,7 @@ TEST_F(Handshake_, ecn_is_asked_for_and_agreed_on_as_rfc_3168_says) {
   EXPECT_FALSE(state().ecn) << "a SYN-ACK with both flags is a host that reflects them";
 }
 
-TEST_F(Handshake_, a_repeated_syn_does_not_ask_for_ecn) {
+TEST_F(Opening, a_repeated_syn_does_not_ask_for_ecn) {
   Settings settings = plain_settings();
   settings.ecn = EcnMode::request;
   set_up({.settings = settings});
@@ -237,7 +237,7 @@ TEST_F(Handshake_, a_repeated_syn_does_not_ask_for_ecn) {
   ours("S 0:0(0)");
 }
 
-TEST_F(Handshake_, closing_before_the_answer_forgets_the_connection) {
+TEST_F(Opening, closing_before_the_answer_forgets_the_connection) {
   open();
   outbox.clear();
   EXPECT_EQ(close() & kClosed, kClosed);
@@ -245,7 +245,7 @@ TEST_F(Handshake_, closing_before_the_answer_forgets_the_connection) {
   silence();
 }
 
-TEST_F(Handshake_, close_in_syn_received_sends_the_fin_after_the_handshake) {
+TEST_F(Opening, close_in_syn_received_sends_the_fin_after_the_handshake) {
   open();
   peer("S 0:0(0) win 5000 <mss 1000>");
   outbox.clear();
@@ -254,6 +254,29 @@ TEST_F(Handshake_, close_in_syn_received_sends_the_fin_after_the_handshake) {
   peer(". 1:1(0) ack 1 win 5000");
   EXPECT_EQ(state().state, State::fin_wait_1);
   ours("F. 1:1(0) ack 1");
+}
+
+TEST_F(Opening, a_connection_with_itself_is_made_and_carries_its_own_data) {  // row 91
+  set_up({.settings = plain_settings(), .iss = 5000, .irs = 5000});
+  open();
+  ours("S 0:0(0)");
+  peer("S 0:0(0) <mss 1460>");
+  ours("S. 0:0(0) ack 1");
+  peer("S. 0:0(0) ack 1 <mss 1460>");
+  EXPECT_EQ(state().state, State::established);
+  write(100);
+  ours("P. 1:101(100) ack 1");
+  peer("P. 1:101(100) ack 1");
+  ours(". 101:101(0) ack 101");
+  peer(". 101:101(0) ack 101");
+  EXPECT_EQ(read(1000), 100U);
+  shut();
+  ours("F. 101:101(0) ack 101");
+  peer("F. 101:101(0) ack 101");
+  EXPECT_EQ(state().state, State::closing);
+  ours(". 102:102(0) ack 102");
+  peer(". 102:102(0) ack 102");
+  EXPECT_EQ(state().state, State::time_wait);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The sending side while nothing is lost: what leaves when (RFC 9293 sections 3.7.4, 3.8.4 and 3.8.6),
 // windows, probes, keepalive, user timeout, and the retransmission timer (RFC 6298).
 #include "dialogue.hpp"
+#include "proto/tcp/info.hpp"
 
 namespace netchannel::tcp {
 namespace {
@@ -437,6 +438,47 @@ TEST_F(Send, options_are_subtracted_from_the_segment_size) {  // RFC 6691
   write(2000);
   ours(". 1:1449(1448) ack 1 <TS 1000 100>");
   outbox.clear();
+}
+
+TEST_F(Send, info_tells_what_linux_would) {
+  write(14600 + 500);
+  outbox.clear();
+  TcpInfo i = info(connection(), now);
+  EXPECT_EQ(i.snd_cwnd, 10U);
+  EXPECT_EQ(i.unacked, 10U);
+  EXPECT_EQ(i.notsent_bytes, 500U);
+  EXPECT_EQ(i.snd_ssthresh, 0x7fffffffU);
+  EXPECT_EQ(i.segs_out, 11U) << "an acknowledgement and ten segments";
+  now = now + 20ms;
+  peer("P. 1:101(100) ack 2921");
+  i = info(connection(), now);
+  EXPECT_EQ(i.bytes_acked, 2920U);
+  EXPECT_EQ(i.bytes_received, 100U);
+  EXPECT_EQ(i.segs_in, 2U);
+  EXPECT_EQ(i.ca_state, 0);
+  wait(state().rtt.timeout());
+  i = info(connection(), now);
+  EXPECT_EQ(i.ca_state, 4);
+  EXPECT_EQ(i.retransmits, 1);
+  EXPECT_EQ(i.total_retrans, 1U);
+  EXPECT_EQ(i.bytes_retrans, 1460U);
+  EXPECT_GT(i.lost, 0U);
+  outbox.clear();
+}
+
+TEST_F(Send, an_acknowledgement_of_new_data_brings_its_window_even_on_an_old_segment) {
+  write(2920);
+  outbox.clear();
+  peer("P. 1:101(100) ack 1 win 9000");
+  peer("P. 1:101(100) ack 1461 win 5000");  // sent again, with news
+  EXPECT_EQ(state().snd_wnd, 9000U) << "wholly old: acknowledged and dropped";
+  peer("P. 51:151(100) ack 1461 win 5000");
+  EXPECT_EQ(state().snd_wnd, 5000U);
+  outbox.clear();
+}
+
+TEST(Idle, a_connection_takes_less_than_a_kibibyte) {
+  EXPECT_LE(sizeof(Connection) + sizeof(TxRecord), 900U);
 }
 
 }  // namespace

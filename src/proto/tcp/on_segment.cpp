@@ -100,6 +100,27 @@ Events in_established(Connection& c, SegmentIn& segment, Instant now) {
   return events;
 }
 
+Events in_fin_wait_1(Connection& c, SegmentIn& segment, Instant now) {
+  TcpState& s = c.state;
+  Events events = 0;
+  if (!admit(c, segment, now, events)) return events;
+  if (refuses_data(c, segment, events)) return events;
+  const bool acked = our_fin_acked(s);
+  if (acked) {
+    s.state = State::fin_wait_2;
+    if (s.orphaned) s.timers.lifetime = now + s.settings.fin_wait_2;
+  }
+  events |= receive_text(c, segment, now);
+  if (!fin_reached(c)) return events;
+  events |= kPeerClosed;
+  if (acked) {
+    enter_time_wait(c, now);
+    return static_cast<Events>(events | kTimeWait);
+  }
+  s.state = State::closing;
+  return events;
+}
+
 Events in_syn_received(Connection& c, SegmentIn& segment, Instant now) {
   TcpState& s = c.state;
   // Simultaneous open (RFC 9293 figure 8): the peer's SYN again, now with the acknowledgement that we wait
@@ -137,28 +158,8 @@ Events in_syn_received(Connection& c, SegmentIn& segment, Instant now) {
   s.due.syn = false;
   establish(c, retransmissions, now);
   if (closing) s.state = State::fin_wait_1;
-  return static_cast<Events>(on_segment(c, segment, now) | kConnected | kWritable);
-}
-
-Events in_fin_wait_1(Connection& c, SegmentIn& segment, Instant now) {
-  TcpState& s = c.state;
-  Events events = 0;
-  if (!admit(c, segment, now, events)) return events;
-  if (refuses_data(c, segment, events)) return events;
-  const bool acked = our_fin_acked(s);
-  if (acked) {
-    s.state = State::fin_wait_2;
-    if (s.orphaned) s.timers.lifetime = now + s.settings.fin_wait_2;
-  }
-  events |= receive_text(c, segment, now);
-  if (!fin_reached(c)) return events;
-  events |= kPeerClosed;
-  if (acked) {
-    enter_time_wait(c, now);
-    return static_cast<Events>(events | kTimeWait);
-  }
-  s.state = State::closing;
-  return events;
+  const Events events = closing ? in_fin_wait_1(c, segment, now) : in_established(c, segment, now);
+  return static_cast<Events>(events | kConnected | kWritable);
 }
 
 Events in_fin_wait_2(Connection& c, SegmentIn& segment, Instant now) {
@@ -211,6 +212,7 @@ Events in_time_wait(Connection& c, const SegmentIn& segment, Instant now) {
 }  // namespace
 
 Events on_segment(Connection& c, SegmentIn& segment, Instant now) {
+  c.state.segments_in += segment.segments;
   switch (c.state.state) {
     case State::closed:
     case State::listen:

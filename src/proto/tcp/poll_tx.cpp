@@ -54,6 +54,7 @@ SegmentOut& emit(Pass& p, Seq seq, std::uint8_t flags) {
   segment.options = p.options;
   p.out.push_back(segment);
   --p.room;
+  ++s.segments_out;
   p.acked = true;
   if (std::exchange(s.receiver.dsack_due, false)) p.options = segment_options(p.c, p.now);  // once only
   return p.out[p.out.size() - 1];
@@ -127,7 +128,10 @@ void emit_range(Pass& p, Seq from, Seq end, bool retransmission) {
   SegmentOut& segment =
       emit(p, from, static_cast<std::uint8_t>(bit(fin, TcpFlags::kFin) | bit(push, TcpFlags::kPsh)));
   segment.length = distance(from, data_end);
-  if (segment.length > p.mss) segment.segment_size = static_cast<std::uint16_t>(p.mss);
+  if (segment.length > p.mss) {
+    segment.segment_size = static_cast<std::uint16_t>(p.mss);
+    s.segments_out += (segment.length - 1) / p.mss;
+  }
   segment.retransmission = retransmission;
   s.sent_at = p.now;
   p.sent_data = true;
@@ -136,7 +140,10 @@ void emit_range(Pass& p, Seq from, Seq end, bool retransmission) {
     s.recovery.prr_out += distance(from, end);
   }
   if (retransmission) {
-    p.c.shared->counters.add(Counter::tcp_retransmitted, (segment.length + p.mss - 1) / p.mss);
+    const std::uint32_t count = std::max((segment.length + p.mss - 1) / p.mss, 1U);
+    p.c.shared->counters.add(Counter::tcp_retransmitted, count);
+    s.segments_retransmitted += count;
+    s.bytes_retransmitted += segment.length;
     return;
   }
   if (!s.ecn || segment.length == 0) return;
@@ -385,9 +392,11 @@ bool poll_tx(Connection& c, TxBatch& out, const TxLimits& limits, Instant now) {
   p.mss = segment_limit(s) - static_cast<std::uint32_t>(p.options.size());
   if (sending(s.state)) {
     send_tail_probe(p);
-    if (!s.recovery.frto_new_data) retransmit(p);
+    // RFC 5682 step 2b: new data goes first, to find out whether the timeout was right; without any it was.
+    const bool new_data_first = std::exchange(s.recovery.frto_new_data, false);
+    if (!new_data_first) retransmit(p);
     send_new_data(p);
-    if (std::exchange(s.recovery.frto_new_data, false)) retransmit(p);
+    if (new_data_first && !p.sent_data) retransmit(p);
     if (p.sent_data) {
       s.timers.probe = probe_deadline(c, now);
       note_interactive(p);

@@ -194,6 +194,7 @@ Events receive_text(Connection& c, SegmentIn& segment, Instant now) {
     if (in.lost) c.shared->counters.add(Counter::tcp_receive_full);
     duplicate |= in.duplicate;
     s.rcv_nxt += in.advanced;
+    s.bytes_received += in.advanced;
     advanced += in.advanced;
     urgent_ack |= in.advanced == 0 || in.lost;
   }

@@ -9,13 +9,13 @@
 namespace netchannel::tcp {
 namespace {
 
-// RFC 9293 section 3.10.7.4: only news from a newer segment counts (SND.WL1, SND.WL2); a larger window in the
-// same one does no harm.
+// RFC 9293 section 3.10.7.4: only news from a newer segment counts (SND.WL1, SND.WL2). An acknowledgement of
+// new data is news too, even on data that was sent again: without its window the right edge would move by
+// what it acknowledges.
 bool update_window(TcpState& s, const SegmentIn& segment) {
+  const bool newer = s.snd_wl1 < segment.seq || (s.snd_wl1 == segment.seq && s.snd_wl2 <= segment.ack);
+  if (!newer && segment.ack <= s.snd_una) return false;
   const std::uint32_t window = std::uint32_t{segment.window} << s.snd_wscale;
-  const bool newer = s.snd_wl1 < segment.seq || (s.snd_wl1 == segment.seq && s.snd_wl2 < segment.ack);
-  const bool wider = s.snd_wl1 == segment.seq && s.snd_wl2 == segment.ack && window > s.snd_wnd;
-  if (!newer && !wider && !(s.snd_wl1 == segment.seq && s.snd_wl2 == segment.ack)) return false;
   const bool changed = window != s.snd_wnd;
   s.snd_wnd = window;
   s.max_snd_wnd = std::max(s.max_snd_wnd, window);
@@ -94,6 +94,7 @@ void sample_rtt(TcpState& s, const SegmentIn& segment, AckInfo& ack, Instant now
 
 void advance(Connection& c, const SegmentIn& segment, Instant now) {
   TcpState& s = c.state;
+  s.bytes_acked += distance(s.snd_una, segment.ack);
   s.snd_una = segment.ack;
   c.send.release(earlier(s.snd_una, c.send.end()));
   s.attempts = 0;

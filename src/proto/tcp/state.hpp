@@ -198,6 +198,14 @@ struct TcpState {
   Instant received_at;               // last segment that belonged to us
   Instant stalled_since = kForever;  // since when the oldest data has waited without progress (user timeout)
 
+  // Totals, for TcpInfo.
+  std::uint64_t bytes_acked = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint32_t segments_in = 0;  // as they were on the wire
+  std::uint32_t segments_out = 0;
+  std::uint32_t segments_retransmitted = 0;
+  std::uint64_t bytes_retransmitted = 0;
+
   RttEstimator rtt;
   Congestion congestion;
   Recovery recovery;
