@@ -249,5 +249,15 @@ TEST(Closed, every_combination_of_flags_is_answered_as_the_rfc_says) {  // secti
   }
 }
 
+TEST_F(Attack, progress_disproves_an_icmp_error) {
+  write(2000);
+  on_icmp(connection(), {.error = IcmpError::soft, .quoted = state().snd_una});
+  peer(". 1:1(0) ack 1461");
+  outbox.clear();
+  wait(2h);
+  EXPECT_EQ(state().failure, Failure::timed_out);
+  outbox.clear();
+}
+
 }  // namespace
 }  // namespace netchannel::tcp

@@ -374,5 +374,26 @@ TEST_F(Boards, a_crowded_board_joins_transmissions_that_are_close_and_no_others)
   EXPECT_EQ(board.records(), Scoreboard::kCrowded - 1 + (10000 - Scoreboard::kCrowded + 1 + 10) / 11);
 }
 
+TEST_F(Boards,
+       a_retransmission_answered_sooner_than_any_round_trip_was_not_what_is_answered) {  // RFC 8985 step 2
+  Scoreboard board(shared.records);
+  board.start({0});
+  board.sent({100}, Instant{1000}, Duration{0});
+  board.mark_lost(board.first());
+  board.retransmitted(board.first(), {100}, Instant{5000});
+  DeliveryRule rule;
+  rule.now = Instant{5500};
+  rule.min_rtt = Duration{1000};
+  Delivery soon;
+  board.acknowledge({50}, rule, soon);
+  EXPECT_FALSE(soon.has_rack);
+  rule.now = Instant{6000};
+  Delivery later;
+  board.acknowledge({100}, rule, later);
+  EXPECT_TRUE(later.has_rack);
+  EXPECT_EQ(later.rack_xmit, Instant{5000});
+  EXPECT_TRUE(later.retransmitted && !later.original);
+}
+
 }  // namespace
 }  // namespace netchannel::tcp

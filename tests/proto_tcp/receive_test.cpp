@@ -464,5 +464,22 @@ TEST_F(ReceiveEcn, an_echo_reduces_the_window_once_a_round_trip_and_is_answered_
   ours("P. 16061:16161(100) ack 1");
 }
 
+TEST_F(Receive, a_fin_ahead_of_its_turn_is_forgotten_if_the_stream_goes_on_beyond_it) {
+  peer("F. 101:101(0) ack 1");  // nobody's, or a lie
+  peer("P. 1:101(100) ack 1");
+  EXPECT_EQ(state().state, State::close_wait) << "alone it counts";
+  set_up({.settings = plain_settings()});
+  establish();
+  peer("F. 101:101(0) ack 1");
+  peer("P. 151:201(50) ack 1");
+  peer("P. 1:101(100) ack 1");
+  EXPECT_EQ(state().state, State::established);
+  peer("P. 101:151(50) ack 1");
+  EXPECT_EQ(read(1000), 200U);
+  peer("F. 201:201(0) ack 1");
+  EXPECT_EQ(state().state, State::close_wait);
+  outbox.clear();
+}
+
 }  // namespace
 }  // namespace netchannel::tcp

@@ -547,5 +547,53 @@ TEST_F(RecoverSack, large_segments_that_vanish_are_tried_smaller) {  // RFC 2923
   outbox.clear();
 }
 
+TEST_F(RecoverSack, a_d_sack_of_what_was_never_sent_or_long_ago_is_ignored) {
+  write_segments(10);
+  now = now + 100ms;
+  peer(". 1:1(0) ack 2001 <sack 20001:21001>");
+  peer(". 1:1(0) ack 2001 <sack -200000:-199000>");
+  EXPECT_EQ(state().recovery.rack.window_mult, 1);
+  outbox.clear();
+}
+
+TEST_F(RecoverSack, a_d_sack_of_data_from_before_the_recovery_undoes_nothing) {
+  write_segments(2);
+  peer(ack(2));
+  write_segments(10);
+  now = now + 100ms;
+  peer(sack(2, 3, 6));
+  ours(". " + data(2));
+  peer(ack(2) + " <sack 1:1001 3001:6001>");
+  EXPECT_EQ(state().recovery.phase, Phase::recovery);
+  EXPECT_EQ(state().recovery.undo_bytes, 1000U);
+  outbox.clear();
+}
+
+TEST_F(RecoverSack, two_timeouts_of_the_same_data_are_undone_as_one) {
+  state().recovery.probe_out = true;
+  write_segments(10);
+  wait(state().rtt.timeout());
+  wait(state().rtt.timeout());
+  outbox.clear();
+  peer(ack(3));
+  EXPECT_EQ(state().recovery.phase, Phase::open);
+  EXPECT_GE(state().congestion.cwnd, 10000U);
+  EXPECT_EQ(state().congestion.ssthresh, kNoThreshold);
+  outbox.clear();
+}
+
+TEST_F(RecoverSack, a_probe_that_would_come_after_the_timer_takes_its_place) {  // RFC 8985 section 7.2
+  write_segments(1);
+  wait(300ms);  // the timeout; the probe would have waited for 400 ms
+  ours("P. " + data(0));
+  silence();
+  EXPECT_EQ(state().recovery.phase, Phase::open);
+  EXPECT_EQ(counter(Counter::tcp_tail_probes), 1U);
+  EXPECT_EQ(counter(Counter::tcp_timeouts), 0U);
+  wait(300ms);
+  EXPECT_EQ(counter(Counter::tcp_timeouts), 1U);
+  outbox.clear();
+}
+
 }  // namespace
 }  // namespace netchannel::tcp
