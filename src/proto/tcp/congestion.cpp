@@ -93,6 +93,9 @@ void reduce(Congestion& c, std::uint32_t flight_size) {
   c.prior_cwnd = c.cwnd;
   c.prior_ssthresh = c.ssthresh;
   c.prior_w_max = c.cubic.w_max;
+  // What is in flight counts what is sacked or lost too; one reduction after another must not begin with more
+  // than the window that the one before left.
+  flight_size = std::min(flight_size, c.cwnd);
   c.ssthresh =
       c.algorithm == CongestionAlgorithm::cubic ? cubic_reduce(c, flight_size) : reno_reduce(c, flight_size);
 }
