@@ -69,6 +69,7 @@ class ChannelHost final : public HostImpl {
   std::vector<ChannelUdp*> sockets_;
   std::map<FlowKey, int> claims_;  // how many sockets share each
   Instant next_look_;
+  std::uint32_t short_turns_ = 0;
   std::uint64_t sent_at_last_refresh_ = 0;
   std::uint64_t kernel_calls_ = 0;
   std::uint32_t next_tag_ = 0;

@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "api/channel_host.hpp"
-#include "device/clock.hpp"
 
 namespace netchannel {
 namespace {
@@ -136,6 +135,7 @@ Result<std::size_t> ChannelUdp::receive(std::span<Datagram> out, Wait wait) noex
   const std::size_t least = std::min(wait.least, out.size());
   stack::Stack& stack = host_.stack();
   std::size_t n = 0;
+  host_.look_closely = true;  // the time of the last turn may be long ago
   for (bool polled = false;; polled = true) {
     n += stack.receive(handle_, out.subspan(n));
     if (n != 0 && n >= least) {
@@ -151,7 +151,7 @@ Result<std::size_t> ChannelUdp::receive(std::span<Datagram> out, Wait wait) noex
       continue;
     }
     if (least == 0) continue;
-    if (wait.deadline != kForever && device::monotonic_now() >= wait.deadline) return n;
+    if (wait.deadline != kForever && host_.turned_at >= wait.deadline) return n;
     if (!host_.idle(wait.deadline)) return fail(ErrorCode::interrupted, "a signal came while waiting", EINTR);
   }
 }

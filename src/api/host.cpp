@@ -68,7 +68,7 @@ bool HostImpl::idle(Instant deadline, int also) {
     relax();
     return true;
   }
-  const Instant now = device::monotonic_now();
+  const Instant now = turned_at != Instant{} ? turned_at : device::monotonic_now();
   if (options.wait == WaitMode::adaptive) {
     if (idle_since == Instant{}) idle_since = now;
     if (now - idle_since < options.spin_time) {
@@ -93,6 +93,7 @@ bool HostImpl::sleep(Instant now, Instant deadline, int also) {
   const int woken = ::ppoll(fds.data(), n, until == kForever ? nullptr : &timeout, nullptr);
   if (woken > 0) counters.add(Counter::host_wakeups);
   idle_since = {};
+  look_closely = true;
   return woken >= 0 || errno != EINTR;
 }
 
@@ -124,6 +125,7 @@ Result<UdpSocket> Host::udp(const Endpoint& local, UdpOptions options) {
 }
 
 bool Host::poll() {
+  impl_->look_closely = true;
   const bool moved = impl_->poll();
   if (moved) impl_->busy();
   return moved;

@@ -43,6 +43,10 @@ struct HostImpl {
   PollerImpl poller_impl;
   std::vector<int> sleep_fds;
   CounterPage counters;  // this room's own
+  // When the last turn that looked at the clock was; zero: this path's turns do not look. A turn that finds
+  // nothing need not, so it may be some turns old: less than a microsecond.
+  Instant turned_at;
+  bool look_closely = true;  // the next turn must not be such a short one
   std::uint64_t sleeps = 0;
 
  private:

@@ -110,6 +110,7 @@ std::size_t PollerImpl::look_at_descriptors(std::span<Event> out) {
 
 Result<std::size_t> PollerImpl::wait(std::span<Event> out, Instant deadline) {
   if (out.empty()) return 0;
+  host_.look_closely = true;
   for (;;) {
     const bool moved = host_.poll();
     const Instant now = device::monotonic_now();
