@@ -90,12 +90,17 @@ class Run {
     }
     if (interrupted()) return std::nullopt;
     const Contestant& who = plan_.contestants[planned.contestant];
-    const bool ever = succeeded_.contains(planned.contestant);
-    if (!ever) left_out_.insert(planned.contestant);
-    warnings_.push_back(
-        fmt::format("{} ({}) {}: {}", who.lane.name, to_string(who.wait),
-                    ever ? fmt::format("failed in round {}", planned.round + 1) : "is left out",
-                    describe(measured.error())));
+    const std::string reason = describe(measured.error());
+    if (succeeded_.contains(planned.contestant)) {
+      warnings_.push_back(fmt::format("{} ({}) failed in round {}: {}", who.lane.name, to_string(who.wait),
+                                      planned.round + 1, reason));
+      return std::nullopt;
+    }
+    // What hinders a lane hinders it however it waits.
+    for (std::size_t i = 0; i < plan_.contestants.size(); ++i) {
+      if (plan_.contestants[i].lane.name == who.lane.name && !succeeded_.contains(i)) left_out_.insert(i);
+    }
+    warnings_.push_back(fmt::format("{} is left out: {}", who.lane.name, reason));
     return std::nullopt;
   }
 

@@ -55,13 +55,13 @@ std::optional<std::string> fault_of(const BlockOptions& options) {
     return fmt::format("--flows is at least 1, and flows times pairs at most {}", kMostFlows);
   }
   if (!within(options.batch, 1u, kMostBatch)) return fmt::format("--batch is from 1 to {}", kMostBatch);
-  const std::uint32_t most = distinguishable(options.size);
-  if (options.workload == Workload::udp_rr && (options.burst >= most)) {
+  const std::uint32_t most =
+      options.workload == Workload::udp_rr ? distinguishable(options.size) : kMostInFlight;
+  if (options.burst >= most) {
     return fmt::format("--burst is at most {} with messages of {} bytes, whose number must tell them apart",
                        most - 1, options.size);
   }
-  if (!std::isfinite(options.rate) || options.rate < 0)
-    return "--rate is a positive number of messages a second";
+  if (!within(options.rate, 0.0, 1e9)) return "--rate is at most 1e9 messages a second";
   if (!within(options.seconds, 0.05, 3600.0)) return "--duration is from 0.05 to 3600 seconds";
   if (!within(options.warmup, 0.0, 60.0)) return "--warmup is from 0 to 60 seconds";
   if (!within(options.mtu, 576u, 65535u)) return "--mtu is from 576 to 65535 bytes";

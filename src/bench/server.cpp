@@ -34,6 +34,14 @@ std::string_view name_of(int kind) {
 // Answering these would let two echo services talk to each other for ever (RFC 862, RFC 864).
 bool answers_by_itself(std::uint16_t port) { return port == 7 || port == 19; }
 
+// The parent's sockets stay the parent's: a child that kept them would keep its ports after its death. They
+// are closed and not destroyed, since what they registered with epoll is the parent's too.
+void keep_only(int fd) {
+  const auto kept = static_cast<unsigned>(fd);
+  if (kept > 3) (void)::close_range(3, kept - 1, 0);
+  (void)::close_range(kept + 1, ~0u, 0);
+}
+
 Json answer_to_hello(const Transport& transport, const BlockOptions& own, const IpAddress& address) {
   Json ports = Json::array();
   for (const std::uint16_t port : transport.ports()) ports.push_back(port);
@@ -270,7 +278,7 @@ void Server::run_in_child(Control control) {
   if (child != 0) return;
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);
-  listener_.reset();
+  keep_only(control.fd());
   start_ticker();
   handle(control, std::chrono::seconds(2));
   ::_exit(0);

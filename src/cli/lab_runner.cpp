@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <set>
 
 #include "bench/control.hpp"
 #include "bench/signals.hpp"
@@ -26,21 +27,22 @@ tl::unexpected<bench::Failure> failed(const std::string& text) {
   return bench::fail_with({ErrorCode::system, 0, ""}, text);
 }
 
-// A comparison names its lab after its process, so that another can tell whether its owner still lives.
+// A comparison names its lab after its process, so that another can tell whether its owner still lives. Of
+// one that was killed while it made or removed its lab, either side can be left.
 void remove_orphans() {
+  const std::string prefix = "nc" + std::string(kNamePrefix);
+  std::set<std::string> orphans;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/run/netns", ignored)) {
-    std::string_view name = entry.path().filename().native();
-    const std::string prefix = "nc" + std::string(kNamePrefix);
-    if (!name.starts_with(prefix) || !name.ends_with("-a")) continue;
-    name.remove_prefix(2);
-    name.remove_suffix(2);
+    const std::string name = entry.path().filename();
+    if (!name.starts_with(prefix) || !(name.ends_with("-a") || name.ends_with("-b"))) continue;
+    const std::string digits = name.substr(prefix.size(), name.size() - prefix.size() - 2);
     pid_t owner = 0;
-    const std::string_view digits = name.substr(kNamePrefix.size());
     const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), owner);
     if (status != std::errc{} || end != digits.data() + digits.size()) continue;
-    if (::kill(owner, 0) != 0 && errno == ESRCH) (void)lab::down(std::string(name));
+    if (::kill(owner, 0) != 0 && errno == ESRCH) orphans.insert(std::string(kNamePrefix) + digits);
   }
+  for (const std::string& orphan : orphans) (void)lab::down(orphan);
 }
 
 bench::Outcome<void> switch_offloads_off(const std::string& lab) {

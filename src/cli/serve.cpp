@@ -91,7 +91,7 @@ void add_serve(CLI::App& app, Chosen& chosen) {
   command->add_option("--tap-seat", given->tap_seat, "whose TAP addresses to use: a lab's name and side")
       ->option_text("LAB/a|b");
   command->footer(
-      "Runs until it is interrupted (Ctrl-C). Example, with a client on another machine:\n"
+      "Runs until it is interrupted (Ctrl-C).\n\nExample, with a client on another machine:\n"
       "  netchannel serve --path xdp --device eth0\n"
       "  echo hello | socat -t1 - UDP:192.0.2.1:7");
   command->callback([given, &chosen] { chosen = [given] { return serve(*given); }; });
