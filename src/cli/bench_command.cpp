@@ -45,8 +45,9 @@ bench::ClientOptions options_from(const Arguments& given) {
   out.xdp.mode = xdp_mode_from(given.xdp_mode);
   if (auto fault = bench::fault_of(out.block)) throw UsageError{*fault};
   if (given.runs < 1 || given.runs > 1000) throw UsageError{"--runs is from 1 to 1000"};
+  const auto seat = tap_seat_from(given.tap_seat);  // wrong is wrong, whichever path
   if (out.block.lane.path == Path::tap) {
-    const TapSetup setup = tap_setup(tap_seat_from(given.tap_seat).plan, out.block.device);
+    const TapSetup setup = tap_setup(seat.plan, out.block.device);
     out.addresses = setup.addresses;
     out.gateways = setup.gateways;
     out.on_host = setup.on_host;

@@ -43,8 +43,9 @@ bench::ServeOptions options_from(const Arguments& given) {
   out.control_port = given.control_port;
   out.mtu = given.mtu;
   out.xdp.mode = xdp_mode_from(given.xdp_mode);
+  const auto seat = tap_seat_from(given.tap_seat);  // wrong is wrong, whichever path
   if (out.lane.path == Path::tap) {
-    const TapSetup setup = tap_setup(tap_seat_from(given.tap_seat).plan, out.device);
+    const TapSetup setup = tap_setup(seat.plan, out.device);
     out.addresses = setup.addresses;
     out.gateways = setup.gateways;
     out.on_host = setup.on_host;
