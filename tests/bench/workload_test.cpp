@@ -22,7 +22,7 @@ class FakeTransport final : public Transport {
   explicit FakeTransport(std::size_t ports) : ports_(ports) {}
   std::function<Fate(std::uint64_t)> fate = [](std::uint64_t) {
     return Fate::pass;
-  };                            // by the count of sends
+  };  // by the count of sends
   std::size_t room = SIZE_MAX;  // messages that a call takes at most
   std::function<void(std::size_t port, Bytes message)> on_send = [](std::size_t, Bytes) {};
 
