@@ -31,6 +31,9 @@ struct RunOptions {
   std::string folder = "/tmp";
 };
 
+// A program that hangs is a failed test, not a hanging one.
+inline constexpr std::chrono::seconds kPatience{100};
+
 inline Ran run_program(const std::vector<std::string>& arguments, const RunOptions& options = {}) {
   std::array<int, 2> out, err;
   if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0) return {};
@@ -63,6 +66,7 @@ inline Ran run_program(const std::vector<std::string>& arguments, const RunOptio
       if (n > 0) (i == 0 ? ran.output : ran.errors).append(chunk.data(), static_cast<std::size_t>(n));
       if (n == 0) fds[i].fd = -1;
     }
+    if (std::chrono::steady_clock::now() - started >= kPatience) ::kill(child, SIGKILL);
     if (options.then && !called && std::chrono::steady_clock::now() - started >= options.after) {
       called = true;
       options.then(child);
