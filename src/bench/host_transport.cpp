@@ -152,6 +152,7 @@ std::size_t HostTransport::send_back() noexcept {
 
 std::vector<std::uint16_t> HostTransport::ports() const {
   std::vector<std::uint16_t> out;
+  out.reserve(sockets_.size());
   for (const UdpSocket& socket : sockets_) out.push_back(socket.local().port);
   return out;
 }

@@ -162,6 +162,7 @@ void Server::describe_all() {
                        options_.mirror_port, control);
   }
   std::vector<std::string> where;
+  where.reserve(options_.bind.size() + options_.addresses.size() + 1);
   for (const IpAddress& address : options_.bind) where.push_back(address.to_string());
   for (const Prefix& own : options_.addresses) where.push_back(own.address.to_string());
   if (where.empty()) where.emplace_back("every address");
@@ -291,7 +292,7 @@ void Server::run_session(Control& control, const BlockOptions& wanted) {
     (void)control.send(
         {{"error", fmt::format("the far end cannot open {}: {}", block.lane.name, describe(error))}});
   };
-  const auto go_on = [&](Transport& transport, Json answer) {
+  const auto go_on = [&](Transport& transport, const Json& answer) {
     if (!control.send(answer)) return;
     Session session(transport, control, block);
     session.run([this] {
@@ -303,7 +304,7 @@ void Server::run_session(Control& control, const BlockOptions& wanted) {
     if (!raw) return refuse(raw.error());
     Json answer = answer_to_hello(**raw, block, address);
     answer["mac"] = netchannel::to_string((*raw)->mac());
-    return go_on(**raw, std::move(answer));
+    return go_on(**raw, answer);
   }
   // A session's process on a kernel path has a host of its own: the sockets of the services stay with the
   // parent.

@@ -32,7 +32,7 @@ Json to_json(const Findings& findings) {
 }
 
 std::string painted(State state, bool colour) {
-  const std::string word = fmt::format("{:<8}", to_string(state));
+  std::string word = fmt::format("{:<8}", to_string(state));
   if (!colour) return word;
   switch (state) {
     case State::ok:

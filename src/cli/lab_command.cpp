@@ -54,6 +54,7 @@ void print_side(const lab::SideStatus& side) {
     return;
   }
   std::vector<std::string> addresses;
+  addresses.reserve(side.addresses.size());
   for (const auto& address : side.addresses) addresses.push_back(address.prefix.to_string());
   fmt::print("eth0 {}, MTU {}, {}\n", side.link->up ? "up" : "down", side.link->mtu,
              fmt::join(addresses, " "));

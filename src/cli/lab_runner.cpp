@@ -80,7 +80,7 @@ bench::Outcome<LabRunner> LabRunner::open(const Options& options) {
 }
 
 LabRunner::LabRunner(LabRunner&& other) noexcept
-    : name_(std::exchange(other.name_, "")), plan_(other.plan_) {}
+    : name_(std::exchange(other.name_, "")), plan_(std::move(other.plan_)) {}
 
 LabRunner::~LabRunner() {
   if (!name_.empty()) (void)lab::down(name_);

@@ -1,10 +1,14 @@
 // netchannel report: renders a saved run again.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 
+#include "base/unique_fd.hpp"
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/exit_status.hpp"
@@ -16,17 +20,20 @@ namespace {
 constexpr std::size_t kLargestFile = 256 << 20;
 
 std::optional<std::string> read_whole(const std::string& path) {
-  FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "re");
-  if (file == nullptr) return std::nullopt;
+  UniqueFd opened;
+  if (path != "-") opened.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (path != "-" && !opened) return std::nullopt;
+  const int fd = path == "-" ? STDIN_FILENO : opened.get();
   std::string text;
-  char chunk[65536];
-  for (std::size_t n = 1; n != 0 && text.size() < kLargestFile;) {
-    n = std::fread(chunk, 1, sizeof chunk, file);
-    text.append(chunk, n);
+  std::array<char, 65536> chunk;
+  while (text.size() < kLargestFile) {
+    const ssize_t n = ::read(fd, chunk.data(), chunk.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return std::nullopt;
+    if (n == 0) break;
+    text.append(chunk.data(), static_cast<std::size_t>(n));
   }
-  const bool bad = std::ferror(file) != 0;
-  if (file != stdin) std::fclose(file);
-  return bad ? std::nullopt : std::optional(std::move(text));
+  return text;
 }
 
 int render_file(const std::string& path, const std::string& format_name) {

@@ -30,7 +30,7 @@ std::string environment(const Json& document) {
 std::string options(const Json& document) {
   std::string out;
   for (const auto& [key, value] : get_part(document, "config").items()) {
-    if (value.is_null() || value == "") continue;
+    if (value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty())) continue;
     if (!out.empty()) out += ", ";
     out += key + " " +
            (value.is_array()    ? joined(value, " ")
