@@ -61,10 +61,9 @@ class Doctor {
     kernel_paths();
     xdp_path();
     tap_path();
+    if (interface_found_) interface(*interface_found_);
     privileges();
     machine();
-    const auto path = [](const Check& check) { return check.group == "path"; };
-    std::stable_partition(out_.checks.begin(), out_.checks.end(), path);
     return std::move(out_);
   }
 
@@ -111,7 +110,7 @@ class Doctor {
     } else {
       guess_xdp(*found);
     }
-    interface(*found);
+    interface_found_ = *found;
   }
 
   void try_xdp(const device::XdpCapabilities& found) {
@@ -227,6 +226,7 @@ class Doctor {
 
   const DoctorOptions& options_;
   std::uint64_t capabilities_;
+  std::optional<device::XdpCapabilities> interface_found_;
   Findings out_;
 };
 

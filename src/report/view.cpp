@@ -67,7 +67,7 @@ std::vector<CellView> cells_of(const Json& document) {
     if (entry.is_object()) row_for(cell_for(cells, entry), entry).metrics.push_back(&entry);
   }
   for (CellView& cell : cells) {
-    std::stable_sort(cell.rows.begin(), cell.rows.end(),
+    std::sort(cell.rows.begin(), cell.rows.end(),
                      [](const Row& a, const Row& b) { return a.contestant < b.contestant; });
     for (const Json& entry : get_part(document, "compare")) {
       if (entry.is_object() && of_cell(entry, cell)) cell.comparisons.push_back(&entry);
