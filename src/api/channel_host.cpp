@@ -145,7 +145,7 @@ bool ChannelHost::poll() {
   moved |= done.did_something();
   if (now >= next_look_) {
     next_look_ = now + kLookInterval;
-    look_at_kernel();
+    moved |= look_at_kernel();
   }
   return moved;
 }
@@ -170,8 +170,9 @@ std::uint64_t ChannelHost::syscalls() const {
          kernel_calls_ + sleeps;
 }
 
-void ChannelHost::look_at_kernel() {
+bool ChannelHost::look_at_kernel() {
   ask_for_neighbours();
+  bool found = false;
   std::array<epoll_event, 16> events;
   const int n = ::epoll_wait(kernel_epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   ++kernel_calls_;
@@ -179,10 +180,14 @@ void ChannelHost::look_at_kernel() {
     auto* socket = static_cast<ChannelUdp*>(events[static_cast<std::size_t>(i)].data.ptr);
     if (socket == nullptr) {
       take_changes();
-    } else {
-      kernel_calls_ += socket->take_slow_path();
+      continue;
     }
+    const std::uint64_t calls = socket->take_slow_path();
+    kernel_calls_ += calls;
+    // The last call found nothing. What the others found must not wait for the next thing that happens.
+    found |= calls > 1;
   }
+  return found;
 }
 
 void ChannelHost::take_changes() {

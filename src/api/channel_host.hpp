@@ -54,7 +54,7 @@ class ChannelHost final : public HostImpl {
   Result<void> start_stack();
   void say_what_was_chosen();
   FlowReply command(FlowCommand::Kind kind, const FlowKey& flow);
-  void look_at_kernel();
+  bool look_at_kernel();  // true: a datagram came the slow way
   void take_changes();
   void feed_addresses();
   void feed_routes();

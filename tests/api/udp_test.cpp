@@ -225,6 +225,21 @@ TEST_P(UdpOnEveryPath, ADeadlineReturnsWhatIsThereThoughItIsLessThanAskedFor) {
   EXPECT_EQ(socket.receive(got, {.least = 2, .deadline = host->now() + 300ms}).value_or(9), 1u);
 }
 
+TEST_P(UdpOnEveryPath, AFragmentedDatagramEndsTheSleepOfWhoeverWaitsForIt) {
+  auto socket = open({ours(), 7020});
+  auto other = peer();
+  const auto payload = pattern(20000);
+  // Whatever else happens on the interface wakes a sleeper too, but not four times in time.
+  for (int i = 0; i < 4; ++i) {
+    std::thread late([&] {
+      std::this_thread::sleep_for(50ms);  // until the host sleeps
+      other.send_to({ours(), 7020}, payload);
+    });
+    expect_received(socket, payload, other.local(), soon(1500ms));
+    late.join();
+  }
+}
+
 TEST_P(UdpOnEveryPath, NothingIsWaitedForWhenNothingIsAskedFor) {
   auto socket = open({ours(), 7007});
   std::vector<Datagram> got(4);
