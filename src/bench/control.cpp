@@ -190,11 +190,6 @@ Endpoint Control::local() const {
   return ::getsockname(fd_.get(), address.any(), &address.length) == 0 ? to_endpoint(address) : Endpoint{};
 }
 
-Endpoint Control::peer() const {
-  Address address;
-  return ::getpeername(fd_.get(), address.any(), &address.length) == 0 ? to_endpoint(address) : Endpoint{};
-}
-
 Result<ControlListener> ControlListener::open(const Endpoint& at) {
   const bool v6 = at.address.is_v6();
   UniqueFd fd(::socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

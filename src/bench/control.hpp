@@ -39,7 +39,6 @@ class Control {
   bool readable() const;
   int fd() const { return fd_.get(); }
   Endpoint local() const;
-  Endpoint peer() const;
 
  private:
   UniqueFd fd_;

@@ -77,14 +77,6 @@ StreamCounts counts_from_json(const Json& json) {
           .strangers = get_count(json, "strangers")};
 }
 
-void add(StreamCounts& to, const StreamCounts& from) {
-  to.received += from.received;
-  to.duplicates += from.duplicates;
-  to.reordered += from.reordered;
-  to.corrupted += from.corrupted;
-  to.strangers += from.strangers;
-}
-
 StreamCheck::StreamCheck(std::uint32_t size, std::uint32_t flows)
     : size_(size), most_flows_(flows), index_of_port_(65536, 0) {
   flows_.reserve(flows);

@@ -49,7 +49,6 @@ struct StreamCounts {
 };
 Json to_json(const StreamCounts& counts);
 StreamCounts counts_from_json(const Json& json);
-void add(StreamCounts& to, const StreamCounts& from);
 
 class StreamCheck {
  public:

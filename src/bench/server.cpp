@@ -226,9 +226,14 @@ void Server::serve(Service& service) {
 void Server::accept_client() {
   while (sessions_ > 0 && ::waitpid(-1, nullptr, WNOHANG) > 0) --sessions_;
   auto control = listener_->accept();
-  if (!control || sessions_ >= kMostSessions || clients_.size() >= kMostSessions) return;
+  if (!control || sessions_ >= kMostSessions) return;
   if (options_.lane.kernel()) return run_in_child(std::move(*control));
   if (!host_) return handle(*control, std::chrono::seconds(2));
+  // Too many that say nothing: one of them makes room for the newcomer.
+  if (clients_.size() >= kMostSessions) {
+    (void)host_->poller().remove(clients_.begin()->first);
+    clients_.erase(clients_.begin());
+  }
   const int fd = control->fd();
   if (!host_->poller().add(fd, kFirstClientToken + static_cast<std::uint64_t>(fd))) return;
   clients_.emplace(fd, std::move(*control));

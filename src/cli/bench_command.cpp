@@ -82,6 +82,14 @@ int status_of(const Json& document, const Arguments& given) {
   return kDone;
 }
 
+Json without(const Json& flags, std::string_view flag) {
+  Json out = Json::array();
+  for (const Json& one : flags) {
+    if (one != flag) out.push_back(one);
+  }
+  return out;
+}
+
 int run_bench(const Arguments& given) {
   const bench::ClientOptions options = options_from(given);
   bench::catch_interrupts();
@@ -104,7 +112,8 @@ int run_bench(const Arguments& given) {
       blocks.push_back(std::move(*block));
     }
   }
-  // An interrupted only run is still worth showing: it counts, under its flag.
+  // An only run that was interrupted is shown all the same; the document's status says what it is.
+  if (blocks.size() == 1) blocks[0]["flags"] = without(blocks[0]["flags"], "interrupted");
   const Json document = bench::document(config_of(options, given), std::move(blocks), given.confidence);
   const bool written = put_out("bench", document, given.output);
   const int status = status_of(document, given);

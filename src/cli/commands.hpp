@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
-#include <stdexcept>
 #include <string>
 
 namespace netchannel::cli {

@@ -64,10 +64,9 @@ void print(const Findings& findings) {
     fmt::print("  {} {}\n", painted(check.state, colour), indented);
     if (!check.mend.empty()) fmt::print("{}mend: {}\n", std::string(kTextAt, ' '), check.mend);
   }
-  fmt::print("\n{}\n",
-             findings.accelerated
-                 ? "At least one accelerated path works here: try `netchannel compare --preset demo`."
-                 : "No accelerated path works here yet: see what is missing above.");
+  fmt::print("\n{}\n", findings.accelerated
+                           ? "An accelerated path works here: try `netchannel compare --preset demo`."
+                           : "No accelerated path works here yet: see what is missing above.");
 }
 
 int examine_and_tell(const DoctorOptions& options, bool json) {

@@ -24,10 +24,12 @@ std::string head(const Json& document) {
   std::string out;
   const std::uint64_t runs = get_count(config, "runs");
   if (runs > 0) {
-    out += fmt::format("{} {} of {} s each{}, {} % confidence{}\n", runs, runs == 1 ? "run" : "runs",
-                       fmt::format("{:g}", get_number(config, "duration_s")), runs > 1 ? ", interleaved" : "",
-                       get_count(config, "confidence"),
-                       get_text(config, "offloads") == "off" ? ", offloads off" : "");
+    const std::string seconds = fmt::format("{:g} s", get_number(config, "duration_s"));
+    out += runs == 1 ? "1 run of " + seconds : fmt::format("{} runs of {} each", runs, seconds);
+    if (runs > 1 && !get_part(document, "compare").empty()) out += ", interleaved";
+    if (runs > 1) out += fmt::format(", {} % confidence", get_count(config, "confidence"));
+    if (get_text(config, "offloads") == "off") out += ", offloads off";
+    out += "\n";
   }
   const std::string virtualised = get_text(machine, "virtualised");
   std::string where = fmt::format("{}, {}, {} CPUs", get_text(machine, "kernel"), get_text(machine, "cpu"),
@@ -133,6 +135,15 @@ std::string modes(const Json& document) {
   return out;
 }
 
+std::string legend(bool compared) {
+  std::string out =
+      "per second: transactions (request and reply) or messages that the receiving program got. CPU us: "
+      "processor time "
+      "of both ends for each of them. p50, p99: round trip.";
+  if (compared) out += " rate, p50, CPU against a baseline: that path's figure divided by the baseline's.";
+  return wrapped(out, kWidth, 0) + "\n";
+}
+
 }  // namespace
 
 std::string render_text(const Json& document, bool colour) {
@@ -142,14 +153,7 @@ std::string render_text(const Json& document, bool colour) {
     out += cell.workload.ends_with("_rr") ? figures_of_rr(cell) : figures_of_stream(cell);
     if (const std::string compared = ratios(cell, colour); !compared.empty()) out += "\n" + compared;
   }
-  out +=
-      "\n" +
-      wrapped(
-          "per second: transactions (request and reply) or messages that the receiving program got. CPU us: "
-          "processor time of both ends for each of them. p50, p99: round trip. rate, p50, CPU against a "
-          "baseline: that path's figure divided by the baseline's.",
-          kWidth, 0) +
-      "\n";
+  out += "\n" + legend(!get_part(document, "compare").empty());
   if (const std::string used = modes(document); !used.empty()) out += wrapped(used, kWidth, 2) + "\n";
   if (get_text(document, "status") == "interrupted") out += "interrupted: these are the runs until then\n";
   for (const Json& warning : get_part(document, "warnings")) {
