@@ -61,18 +61,24 @@ std::string figures(const CellView& cell) {
   return table.markdown();
 }
 
+// The smallest difference that this run's scatter would have let it see.
+std::string visible_from(const Json& comparison) {
+  const auto smallest = find_number(comparison, "smallest_difference");
+  return smallest && *smallest < 10 ? fmt::format("{:.1f}%", *smallest * 100) : "-";
+}
+
 std::string comparisons(const CellView& cell) {
   std::string out;
   for (const std::string& name : baselines_of(cell)) {
-    Table table({Align::left, Align::right, Align::right, Align::left});
-    table.row({"against " + name, "rate", "interval", "verdict"});
+    Table table({Align::left, Align::right, Align::right, Align::left, Align::right});
+    table.row({"against " + name, "rate", "interval", "verdict", "visible from"});
     bool any = false;
     for (const Json* entry : cell.comparisons) {
       if (get_text(*entry, "metric") != "rate_per_s" || baseline_of(*entry) != name) continue;
       any = true;
       table.row({get_text(*entry, "path") + " " + get_text(*entry, "wait"),
                  ratio_number(get_number(*entry, "ratio")), interval_of(*entry, "{}-{}"),
-                 get_text(*entry, "verdict")});
+                 get_text(*entry, "verdict"), visible_from(*entry)});
     }
     if (any) out += "\n" + table.markdown();
   }
@@ -87,14 +93,15 @@ std::string render_markdown(const Json& document) {
     out += "## " + title_of(document, cell) + "\n\n";
     out += figures(cell) + comparisons(cell) + "\n";
   }
-  out += wrapped(
-             "Rates are of transactions or of messages received by the program, means over runs with half "
-             "the width of "
-             "their interval. CPU us is the processor time of both ends for each. Ratios are geometric means "
-             "over "
-             "pairs of runs measured side by side.",
-             kWidth, 0) +
-         "\n\n";
+  out +=
+      wrapped(
+          "Rates are of transactions or of messages received by the program, means over runs with half the "
+          "width of their interval. CPU us is the processor time of both ends for each. Ratios are geometric "
+          "means over pairs of runs measured side by side; from how large a difference on this run could "
+          "have "
+          "seen one stands beside them.",
+          kWidth, 0) +
+      "\n\n";
   out += options(document);
   if (get_text(document, "status") != "complete") out += "\nStatus: " + get_text(document, "status") + "\n";
   bool first = true;

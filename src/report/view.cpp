@@ -68,7 +68,7 @@ std::vector<CellView> cells_of(const Json& document) {
   }
   for (CellView& cell : cells) {
     std::sort(cell.rows.begin(), cell.rows.end(),
-                     [](const Row& a, const Row& b) { return a.contestant < b.contestant; });
+              [](const Row& a, const Row& b) { return a.contestant < b.contestant; });
     for (const Json& entry : get_part(document, "compare")) {
       if (entry.is_object() && of_cell(entry, cell)) cell.comparisons.push_back(&entry);
     }

@@ -18,9 +18,19 @@ Json entry(const char* metric, const char* path, const char* wait, int contestan
 }
 
 Json comparison(const char* metric, double ratio, double low, double high, const char* verdict) {
-  return {{"workload", "udp_rr"}, {"size", 1},      {"pairs", 1},           {"metric", metric},
-          {"path", "xdp"},        {"wait", "spin"}, {"baseline", "kernel"}, {"baseline_wait", "spin"},
-          {"ratio", ratio},       {"ci_low", low},  {"ci_high", high},      {"verdict", verdict}};
+  return {{"workload", "udp_rr"},
+          {"size", 1},
+          {"pairs", 1},
+          {"metric", metric},
+          {"path", "xdp"},
+          {"wait", "spin"},
+          {"baseline", "kernel"},
+          {"baseline_wait", "spin"},
+          {"ratio", ratio},
+          {"ci_low", low},
+          {"ci_high", high},
+          {"verdict", verdict},
+          {"smallest_difference", 0.05}};
 }
 
 Json sample() {
@@ -125,7 +135,7 @@ TEST(TextReport, SaysThatItWasInterrupted) {
 TEST(MarkdownReport, FitsSeventyEightColumns) {
   const std::string text = render(sample(), Format::markdown);
   EXPECT_LE(widest_line(text), 78u) << text;
-  EXPECT_TRUE(holds(text, "| xdp spin | 2.00 | 1.90-2.10 | faster |")) << text;
+  EXPECT_TRUE(holds(text, "| xdp spin | 2.00 | 1.90-2.10 | faster | 5.0% |")) << text;
   EXPECT_TRUE(holds(text, "- kernel: Linux 6.18"));
 }
 
