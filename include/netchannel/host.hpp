@@ -55,16 +55,16 @@ struct XdpOptions {
 
 struct HostOptions {
   Path path = Path::automatic;
-  std::string device;  // interface (xdp) or TAP name; empty: the interface of the default route, "nctap0"
-  std::vector<Prefix> addresses;    // tap only: our own addresses on the bare device
-  std::vector<IpAddress> gateways;  // tap only: default gateways, one a family at most
+  std::string device{};  // interface (xdp) or TAP name; empty: the interface of the default route, "nctap0"
+  std::vector<Prefix> addresses{};    // tap only: our own addresses on the bare device
+  std::vector<IpAddress> gateways{};  // tap only: default gateways, one a family at most
   WaitMode wait = WaitMode::adaptive;
   Duration spin_time = std::chrono::microseconds(100);  // adaptive: how long to spin before sleeping
   // Slots of 2 KiB at MTU 1500, 16 KiB at 9000. 0: 8 MiB in each direction.
   std::uint32_t rx_frames = 0;
   std::uint32_t tx_frames = 0;
   std::uint32_t mtu = 1500;  // tap only
-  XdpOptions xdp;
+  XdpOptions xdp{};
 };
 
 struct HostImpl;
