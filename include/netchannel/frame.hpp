@@ -160,6 +160,12 @@ class FramePool {
   std::uint32_t first() const { return first_; }
   std::uint32_t count() const { return count_; }
   std::size_t free_count() const { return free_.size(); }
+  // Slots that are neither free nor out at a device as receive slots.
+  std::uint32_t held() const { return held_; }
+  // Nobody else holds the frame's slot, no device and no other Frame: all of the slot may be written to.
+  bool exclusive(const Frame& frame) const {
+    return frame.pool_ == this && states_[frame.desc_.slot - first_].references == 1;
+  }
   // Moves up to out.size() free slots out, to be lent to a device again (received slots on their way home).
   std::size_t take_free(std::span<std::uint32_t> out);
   FrameRegion& region() const { return region_; }
@@ -172,11 +178,14 @@ class FramePool {
   };
   SlotState& state_of(std::uint32_t slot) { return states_[slot - first_]; }
   void release_slot(std::uint32_t slot) {
-    if (--state_of(slot).references == 0) free_.push_back(slot);
+    if (--state_of(slot).references != 0) return;
+    --held_;
+    free_.push_back(slot);
   }
   FrameRegion& region_;
   std::uint32_t first_;
   std::uint32_t count_;
+  std::uint32_t held_ = 0;
   static constexpr std::uint32_t kAtDevice = 0xffffffff;  // a receive slot that is out, held by nobody here
   std::vector<SlotState> states_;
   std::vector<std::uint32_t> free_;  // capacity for all from the start: no allocation later

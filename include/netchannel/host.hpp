@@ -20,6 +20,7 @@
 #include "netchannel/error.hpp"
 #include "netchannel/poller.hpp"
 #include "netchannel/stats.hpp"
+#include "netchannel/tcp_socket.hpp"
 #include "netchannel/time.hpp"
 #include "netchannel/udp_socket.hpp"
 
@@ -82,6 +83,11 @@ class Host {
   // also the slow path. Errors: address_in_use, address_not_available, not_permitted (port below 1024),
   // no_memory.
   Result<UdpSocket> udp(const Endpoint& local, UdpOptions options = {});
+  // Listens on `local` (port 0: the kernel chooses). Errors: as udp().
+  Result<TcpListener> listen(const Endpoint& local, ListenOptions options = {});
+  // Connects to `peer`, waiting until options.deadline. Errors: refused, unreachable, timed_out,
+  // address_not_available, address_in_use, invalid_argument, no_memory.
+  Result<TcpSocket> connect(const Endpoint& peer, ConnectOptions options = {});
 
   // One turn of the loop: takes what has arrived, runs timers, sends what is due. Never blocks. True if there
   // was work. Waiting calls (receive with a deadline, Poller::wait) do this by themselves.

@@ -12,13 +12,16 @@
 
 namespace netchannel {
 
+class Pollable;
+class TcpListener;
+class TcpSocket;
 class UdpSocket;
 struct HostImpl;
 
 enum Readiness : std::uint32_t {
   kReadable = 1,
   kWritable = 2,
-  kError = 4,  // foreign descriptors: EPOLLERR or EPOLLHUP; sockets: an ICMP error is pending
+  kError = 4,  // foreign descriptors: EPOLLERR or EPOLLHUP; sockets: an error is pending
 };
 
 struct Event {
@@ -30,8 +33,14 @@ class Poller {
  public:
   // Errors: invalid_argument (added already, or another host's).
   Result<void> add(UdpSocket& socket, std::uint64_t token, std::uint32_t interest = kReadable);
+  // kWritable: connected and room to write; kReadable: data, or the end of the stream.
+  Result<void> add(TcpSocket& socket, std::uint64_t token, std::uint32_t interest = kReadable);
+  // kReadable: a connection waits to be accepted.
+  Result<void> add(TcpListener& listener, std::uint64_t token);
   Result<void> add(int foreign_fd, std::uint64_t token, std::uint32_t interest = kReadable);
   Result<void> remove(UdpSocket& socket);
+  Result<void> remove(TcpSocket& socket);
+  Result<void> remove(TcpListener& listener);
   Result<void> remove(int foreign_fd);
   // Fills `out` with what is ready and returns how many; waits until something is, or the deadline (0
   // events). Errors: interrupted.
@@ -40,6 +49,7 @@ class Poller {
  private:
   friend struct HostImpl;
   explicit Poller(HostImpl& host) : host_(host) {}
+  Result<void> watch(Pollable& socket, std::uint64_t token, std::uint32_t interest);
   HostImpl& host_;
 };
 

@@ -290,4 +290,12 @@ Result<std::unique_ptr<UdpSocketImpl>> ChannelHost::open_udp(const Endpoint& loc
   return std::unique_ptr<UdpSocketImpl>(std::move(*socket));
 }
 
+Result<std::unique_ptr<TcpListenerImpl>> ChannelHost::listen(const Endpoint&, const ListenOptions&) {
+  return fail(ErrorCode::not_supported, "TCP is not there yet on this path; use the kernel path");
+}
+
+Result<std::unique_ptr<TcpSocketImpl>> ChannelHost::connect(const Endpoint&, const ConnectOptions&) {
+  return fail(ErrorCode::not_supported, "TCP is not there yet on this path; use the kernel path");
+}
+
 }  // namespace netchannel

@@ -28,6 +28,8 @@ class ChannelHost final : public HostImpl {
   ~ChannelHost() override;
 
   Result<std::unique_ptr<UdpSocketImpl>> open_udp(const Endpoint& local, const UdpOptions& given) override;
+  Result<std::unique_ptr<TcpListenerImpl>> listen(const Endpoint& local, const ListenOptions& given) override;
+  Result<std::unique_ptr<TcpSocketImpl>> connect(const Endpoint& peer, const ConnectOptions& given) override;
   bool poll() override;
   bool prepare_sleep() override;
   Instant next_deadline() const override;

@@ -124,6 +124,23 @@ Result<UdpSocket> Host::udp(const Endpoint& local, UdpOptions options) {
   return UdpSocket(std::move(*socket));
 }
 
+Result<TcpListener> Host::listen(const Endpoint& local, ListenOptions options) {
+  auto listener = impl_->listen(local, options);
+  if (!listener) return tl::unexpected(listener.error());
+  return TcpListener(std::move(*listener));
+}
+
+Result<TcpSocket> Host::connect(const Endpoint& peer, ConnectOptions options) {
+  auto impl = impl_->connect(peer, options);
+  if (!impl) return tl::unexpected(impl.error());
+  TcpSocket socket(std::move(*impl));
+  if (options.deadline == kNow) return socket;
+  if (auto connected = socket.finish_connect(options.deadline); !connected) {
+    return tl::unexpected(connected.error());
+  }
+  return socket;
+}
+
 bool Host::poll() {
   impl_->look_closely = true;
   const bool moved = impl_->poll();

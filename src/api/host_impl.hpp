@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/poller_impl.hpp"
+#include "api/tcp_impl.hpp"
 #include "api/udp_impl.hpp"
 #include "netchannel/host.hpp"
 
@@ -21,6 +22,11 @@ struct HostImpl {
   HostImpl& operator=(const HostImpl&) = delete;
 
   virtual Result<std::unique_ptr<UdpSocketImpl>> open_udp(const Endpoint& local, const UdpOptions& given) = 0;
+  virtual Result<std::unique_ptr<TcpListenerImpl>> listen(const Endpoint& local,
+                                                          const ListenOptions& given) = 0;
+  // The handshake has begun, or is over.
+  virtual Result<std::unique_ptr<TcpSocketImpl>> connect(const Endpoint& peer,
+                                                         const ConnectOptions& given) = 0;
   // One turn of the path's loop; true if anything moved.
   virtual bool poll() = 0;
   // False: there is work, do not sleep. Otherwise sleep_fds says what to sleep on.

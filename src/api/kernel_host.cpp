@@ -42,6 +42,12 @@ class KernelHost final : public HostImpl {
   }
 
   Result<std::unique_ptr<UdpSocketImpl>> open_udp(const Endpoint& local, const UdpOptions& given) override;
+  Result<std::unique_ptr<TcpListenerImpl>> listen(const Endpoint&, const ListenOptions&) override {
+    return fail(ErrorCode::not_supported, "TCP is not there yet on this path");
+  }
+  Result<std::unique_ptr<TcpSocketImpl>> connect(const Endpoint&, const ConnectOptions&) override {
+    return fail(ErrorCode::not_supported, "TCP is not there yet on this path");
+  }
   bool poll() override { return false; }
   bool prepare_sleep() override;
   Instant next_deadline() const override { return kForever; }

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "api/host_impl.hpp"
+#include "api/tcp_impl.hpp"
 #include "device/clock.hpp"
 
 namespace netchannel {
@@ -41,14 +42,13 @@ Result<void> PollerImpl::open() {
   return {};
 }
 
-std::vector<std::unique_ptr<PollerImpl::Entry>>::iterator PollerImpl::find(const UdpSocketImpl* socket,
-                                                                           int fd) {
+std::vector<std::unique_ptr<PollerImpl::Entry>>::iterator PollerImpl::find(const Pollable* socket, int fd) {
   return std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
     return socket != nullptr ? entry->socket == socket : entry->socket == nullptr && entry->fd == fd;
   });
 }
 
-Result<void> PollerImpl::add(UdpSocketImpl* socket, int fd, std::uint64_t token, std::uint32_t interest) {
+Result<void> PollerImpl::add(Pollable* socket, int fd, std::uint64_t token, std::uint32_t interest) {
   if (find(socket, fd) != entries_.end()) {
     return fail(ErrorCode::invalid_argument,
                 "this socket or descriptor is in the poller already; remove it first");
@@ -67,7 +67,7 @@ Result<void> PollerImpl::add(UdpSocketImpl* socket, int fd, std::uint64_t token,
   return {};
 }
 
-Result<void> PollerImpl::remove(const UdpSocketImpl* socket, int fd) {
+Result<void> PollerImpl::remove(const Pollable* socket, int fd) {
   const auto found = find(socket, fd);
   if (found == entries_.end()) {
     return fail(ErrorCode::invalid_argument, "this socket or descriptor is not in the poller");
@@ -78,7 +78,7 @@ Result<void> PollerImpl::remove(const UdpSocketImpl* socket, int fd) {
   return {};
 }
 
-void PollerImpl::forget(const UdpSocketImpl* socket) {
+void PollerImpl::forget(const Pollable* socket) {
   if (find(socket, -1) != entries_.end()) (void)remove(socket, -1);
 }
 
@@ -133,12 +133,23 @@ Result<std::size_t> PollerImpl::wait(std::span<Event> out, Instant deadline) {
   }
 }
 
-Result<void> Poller::add(UdpSocket& socket, std::uint64_t token, std::uint32_t interest) {
-  UdpSocketImpl& impl = socket.impl();
-  if (&impl.host() != &host_) {
+Result<void> Poller::watch(Pollable& socket, std::uint64_t token, std::uint32_t interest) {
+  if (&socket.host() != &host_) {
     return fail(ErrorCode::invalid_argument, "the socket belongs to another host; use that host's poller");
   }
-  return host_.poller_impl.add(&impl, impl.fd(), token, interest);
+  return host_.poller_impl.add(&socket, socket.fd(), token, interest);
+}
+
+Result<void> Poller::add(UdpSocket& socket, std::uint64_t token, std::uint32_t interest) {
+  return watch(socket.impl(), token, interest);
+}
+
+Result<void> Poller::add(TcpSocket& socket, std::uint64_t token, std::uint32_t interest) {
+  return watch(socket.impl(), token, interest);
+}
+
+Result<void> Poller::add(TcpListener& listener, std::uint64_t token) {
+  return watch(listener.impl(), token, kReadable);
 }
 
 Result<void> Poller::add(int foreign_fd, std::uint64_t token, std::uint32_t interest) {
@@ -147,6 +158,10 @@ Result<void> Poller::add(int foreign_fd, std::uint64_t token, std::uint32_t inte
 }
 
 Result<void> Poller::remove(UdpSocket& socket) { return host_.poller_impl.remove(&socket.impl(), -1); }
+
+Result<void> Poller::remove(TcpSocket& socket) { return host_.poller_impl.remove(&socket.impl(), -1); }
+
+Result<void> Poller::remove(TcpListener& listener) { return host_.poller_impl.remove(&listener.impl(), -1); }
 
 Result<void> Poller::remove(int foreign_fd) { return host_.poller_impl.remove(nullptr, foreign_fd); }
 

@@ -11,29 +11,29 @@
 
 namespace netchannel {
 
-class UdpSocketImpl;
+class Pollable;
 
 class PollerImpl {
  public:
   explicit PollerImpl(HostImpl& host) : host_(host) {}
 
-  Result<void> add(UdpSocketImpl* socket, int fd, std::uint64_t token, std::uint32_t interest);
-  Result<void> remove(const UdpSocketImpl* socket, int fd);
+  Result<void> add(Pollable* socket, int fd, std::uint64_t token, std::uint32_t interest);
+  Result<void> remove(const Pollable* socket, int fd);
   // A socket that goes away is forgotten.
-  void forget(const UdpSocketImpl* socket);
+  void forget(const Pollable* socket);
   Result<std::size_t> wait(std::span<Event> out, Instant deadline);
 
  private:
   struct Entry {
-    UdpSocketImpl* socket = nullptr;  // null: foreign
-    int fd = -1;                      // -1: a channel socket
+    Pollable* socket = nullptr;  // null: foreign
+    int fd = -1;                 // -1: a channel socket
     std::uint64_t token = 0;
     std::uint32_t interest = 0;
   };
   Result<void> open();
   std::size_t look_at_sockets(std::span<Event> out);
   std::size_t look_at_descriptors(std::span<Event> out);
-  std::vector<std::unique_ptr<Entry>>::iterator find(const UdpSocketImpl* socket, int fd);
+  std::vector<std::unique_ptr<Entry>>::iterator find(const Pollable* socket, int fd);
 
   HostImpl& host_;
   UniqueFd epoll_;

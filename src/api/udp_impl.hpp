@@ -1,15 +1,13 @@
 // What a UdpSocket stands on: one implementation for the channel paths, one for the kernel's.
 #pragma once
 
+#include "api/pollable.hpp"
 #include "netchannel/udp_socket.hpp"
 
 namespace netchannel {
 
-struct HostImpl;
-
-class UdpSocketImpl {
+class UdpSocketImpl : public Pollable {
  public:
-  virtual ~UdpSocketImpl() = default;
   virtual Result<void> connect(const Endpoint& peer) = 0;
   virtual Endpoint local() const = 0;
   virtual Endpoint peer() const = 0;
@@ -18,12 +16,6 @@ class UdpSocketImpl {
                                    More more) noexcept = 0;
   virtual std::size_t pending() const noexcept = 0;
   virtual bool accelerated() const noexcept = 0;
-
-  // For the Poller: Readiness bits as known without a system call, and the descriptor to watch for the rest
-  // (-1: none).
-  virtual std::uint32_t readiness() noexcept = 0;
-  virtual int fd() const noexcept = 0;
-  virtual HostImpl& host() noexcept = 0;
 };
 
 }  // namespace netchannel

@@ -83,6 +83,7 @@ std::optional<Frame> FramePool::allocate(std::uint16_t headroom) {
   const std::uint32_t slot = free_.back();
   free_.pop_back();
   state_of(slot).references = 1;
+  ++held_;
   FrameDesc desc;
   desc.slot = slot;
   desc.offset = headroom;
@@ -94,6 +95,7 @@ std::optional<Frame> FramePool::adopt(const FrameDesc& desc) {
   SlotState& state = state_of(desc.slot);
   if (state.references != kAtDevice) return std::nullopt;
   state.references = 1;
+  ++held_;
   return Frame(this, desc);
 }
 
