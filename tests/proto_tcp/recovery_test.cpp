@@ -1,47 +1,11 @@
 // Loss: RACK-TLP (RFC 8985), SACK recovery and PRR (RFC 6675, RFC 6937), NewReno and limited transmit without
 // SACK (RFC 6582, RFC 3042), timeouts and their undoing (RFC 5682, RFC 3522, RFC 3708).
-#include "dialogue.hpp"
+#include "recover.hpp"
 
 namespace netchannel::tcp {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::string data(int first, int count = 1) {
-  const int begin = 1 + 1000 * first;
-  const int length = 1000 * count;
-  return std::to_string(begin) + ":" + std::to_string(begin + length) + "(" + std::to_string(length) + ")";
-}
-std::string ack(int segment) { return ". 1:1(0) ack " + std::to_string(1 + 1000 * segment); }
-std::string sack(int una, int left, int right) {
-  return ack(una) + " <sack " + std::to_string(1 + 1000 * left) + ":" + std::to_string(1 + 1000 * right) +
-         ">";
-}
-
-// Segments of 1000 bytes, a round trip of 100 ms.
-class Recover : public Dialogue {
- protected:
-  void begin(Settings settings, const std::string& options = "") {
-    set_up(
-        {.settings = settings, .path_mss = settings.timestamps ? std::uint16_t{1012} : std::uint16_t{1000}});
-    open();
-    outbox.clear();
-    now = now + 100ms;
-    peer("S. 0:0(0) ack 1 <mss 1460" + options + ">");
-    outbox.clear();
-    EXPECT_EQ(state().rtt.srtt, 100ms);
-  }
-  void write_segments(int count) {
-    write(static_cast<std::size_t>(count) * 1000);
-    EXPECT_EQ(outbox.size(), static_cast<std::size_t>(count));
-    outbox.clear();
-  }
-};
-
-class RecoverSack : public Recover {
- protected:
-  RecoverSack() { begin(sack_settings(), ",sackOK"); }
-};
 
 TEST_F(RecoverSack, three_sacked_segments_retransmit_the_hole_at_once) {
   write_segments(10);
@@ -372,15 +336,6 @@ TEST_F(RecoverSack, a_peer_that_sacks_every_other_byte_gets_bounded_memory) {  /
   EXPECT_TRUE(connection().sent.empty());
 }
 
-class RecoverStamped : public Recover {
- protected:
-  RecoverStamped() {
-    Settings settings = sack_settings();
-    settings.timestamps = true;
-    begin(settings, ",sackOK,TS 500 1000");
-  }
-};
-
 TEST_F(RecoverStamped, an_acknowledgement_of_the_original_undoes_a_fast_recovery) {  // RFC 3522
   write_segments(10);                                                                // at TS 1100
   now = now + 100ms;
@@ -426,15 +381,6 @@ TEST_F(RecoverStamped, a_timestamp_from_the_future_is_no_sample) {  // row 90
   EXPECT_EQ(state().rtt.srtt, 100ms);
   EXPECT_EQ(state().rtt.backoff, 1);
 }
-
-class RecoverReno : public Recover {
- protected:
-  RecoverReno() {
-    Settings settings = plain_settings();
-    settings.congestion = CongestionAlgorithm::reno;
-    begin(settings);
-  }
-};
 
 TEST_F(RecoverReno, limited_transmit_sends_a_new_segment_on_the_first_two_duplicates) {  // RFC 3042
   write(20000);

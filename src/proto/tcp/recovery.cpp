@@ -62,10 +62,10 @@ bool detect_losses(Connection& c, Instant now) {
   bool waiting = false;
   for (auto at = c.sent.first(); !c.sent.done(at); at = c.sent.next(at)) {
     const TxRecord& record = c.sent[at];
-    // Beyond what has been delivered there is only what was sent later.
-    if (record.begin >= rack.fack && !record.retransmitted) break;
-    if (record.fate != Fate::in_flight) continue;
-    if (!sent_after(rack.xmit, rack.end, record.time, record.end)) continue;
+    const bool sent_before = sent_after(rack.xmit, rack.end, record.time, record.end);
+    // Beyond what has been delivered, what was sent once was sent in this order: all that follows is later.
+    if (!sent_before && !record.retransmitted && record.begin >= rack.fack) break;
+    if (!sent_before || record.fate != Fate::in_flight) continue;
     if (record.time + patience <= now) {
       c.sent.mark_lost(at);
       found = true;
