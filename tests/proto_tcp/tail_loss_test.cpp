@@ -36,5 +36,79 @@ TEST_F(TailLoss, new_data_sent_after_the_retransmission_is_not_taken_for_lost) {
   EXPECT_EQ(connection().sent.lost(), 0U);
 }
 
+// What a probe turned out to be is told when nothing is in flight any more (RFC 8985 section 7.4).
+class LateNews : public TailLoss {
+ protected:
+  // One segment is probed, and both the original and the probe arrive.
+  void probe_in_vain() {
+    write_segments(1);
+    wait(state().rtt.timeout());
+    ours("P. " + data(0));
+    ASSERT_EQ(counter(Counter::tcp_tail_probes), 1U);
+    peer(ack(1));
+  }
+  void next_segment_is_acknowledged() {
+    write(1000);
+    outbox.clear();
+    now = now + 100ms;
+    peer(ack(2));
+  }
+};
+
+TEST_F(LateNews, a_d_sack_of_the_probe_says_that_nothing_was_lost) {  // case 1
+  probe_in_vain();
+  peer(ack(1) + " <sack 1:1001>");
+  next_segment_is_acknowledged();
+  EXPECT_EQ(state().congestion.ssthresh, kNoThreshold);
+}
+
+TEST_F(LateNews, a_bare_duplicate_says_the_same_to_who_has_no_d_sack) {  // case 3
+  probe_in_vain();
+  peer(ack(1));
+  next_segment_is_acknowledged();
+  EXPECT_EQ(state().congestion.ssthresh, kNoThreshold);
+}
+
+TEST_F(LateNews, neither_of_them_means_a_loss) {  // case 2
+  probe_in_vain();
+  next_segment_is_acknowledged();
+  EXPECT_LT(state().congestion.ssthresh, kNoThreshold);
+}
+
+TEST_F(LateNews, a_d_sack_undoes_a_recovery_that_is_over) {  // RFC 3708
+  write_segments(10);
+  now = now + 100ms;
+  peer(sack(0, 1, 4));
+  ours(". " + data(0));
+  now = now + 10ms;
+  peer(ack(10));  // it was only late
+  EXPECT_EQ(state().recovery.phase, Phase::open);
+  EXPECT_EQ(state().congestion.cwnd, 7000U);
+  peer(ack(10) + " <sack 1:1001>");
+  EXPECT_EQ(state().congestion.ssthresh, kNoThreshold);
+  EXPECT_GE(state().congestion.cwnd, 10000U);
+  EXPECT_EQ(counter(Counter::tcp_undone), 1U);
+}
+
+TEST_F(LateNews, a_d_sack_widens_the_reordering_window) {
+  write_segments(1);
+  peer(ack(1));
+  peer(ack(1) + " <sack 1:1001>");
+  EXPECT_EQ(state().recovery.rack.window_mult, 2);
+}
+
+TEST_F(LateNews, an_echo_of_congestion_is_not_one_of_nothing) {
+  Settings settings = sack_settings();
+  settings.ecn = EcnMode::request;
+  set_up({.settings = settings, .path_mss = 1000});
+  open();
+  peer("SE. 0:0(0) ack 1 <mss 1460,sackOK>");
+  outbox.clear();
+  write_segments(1);
+  peer(ack(1));
+  peer("E. 1:1(0) ack 1001 <sack 1:1001>");
+  EXPECT_EQ(state().congestion.ssthresh, kNoThreshold);
+}
+
 }  // namespace
 }  // namespace netchannel::tcp

@@ -298,7 +298,9 @@ void end_probe(Connection& c, const AckInfo& ack) {
   TcpState& s = c.state;
   Recovery& r = s.recovery;
   if (!r.probe_out || s.snd_una < r.probe_end) return;
-  if (!r.probe_was_retransmission || ack.dsack) {
+  // The FIN is in no block.
+  const bool arrived_twice = ack.dsack && ack.dsack_right + 1 >= r.probe_end;
+  if (!r.probe_was_retransmission || arrived_twice) {
     r.probe_out = false;
   } else if (s.snd_una > r.probe_end) {
     // The probe repaired a loss that nothing else has seen: the path was congested all the same.
@@ -337,6 +339,13 @@ void recover(Connection& c, const AckInfo& ack, Instant now) {
     case Phase::loss:
       return in_loss(c, ack, now);
   }
+}
+
+void hear_late_news(Connection& c, const AckInfo& ack) {
+  count_dsack(c.state, ack);
+  adapt_reordering_window(c.state, ack);
+  end_probe(c, ack);
+  if (ack.dsack && spurious(c.state, ack)) undo_recovery(c);
 }
 
 void on_reordering_timeout(Connection& c, Instant now) {

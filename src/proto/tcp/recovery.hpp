@@ -14,13 +14,14 @@
 
 namespace netchannel::tcp {
 
-// What one acknowledgement has said, gathered by ack.cpp.
+// What one acknowledgement has said, gathered by sender.cpp.
 struct AckInfo {
   Delivery delivery;
   std::uint32_t advanced = 0;       // bytes by which snd_una moved
   std::uint32_t flight_before = 0;  // snd_nxt - snd_una before it
   bool duplicate = false;           // RFC 5681 section 2
   bool dsack = false;               // RFC 2883
+  Seq dsack_right;
   std::uint32_t dsack_bytes = 0;
   bool ece = false;
   bool has_echo = false;  // the timestamp of this acknowledgement may be compared
@@ -34,6 +35,8 @@ std::uint32_t pipe(const Connection& c);
 
 // Moves phase, window and scoreboard by one acknowledgement.
 void recover(Connection& c, const AckInfo& ack, Instant now);
+// The same when nothing was in flight: it can only tell that something was sent again in vain.
+void hear_late_news(Connection& c, const AckInfo& ack);
 // The retransmission timer has run out for data.
 void on_retransmission_timeout(Connection& c, Instant now);
 // The reordering timer has run out: what RACK waited for is lost.

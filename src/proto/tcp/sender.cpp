@@ -36,6 +36,7 @@ void find_dsack(TcpState& s, const SegmentIn& segment, AckInfo& ack) {
   // Only of what this connection can have sent a short while ago (RFC 2883 section 4, last paragraph).
   if (right > s.snd_nxt || left + s.max_snd_wnd < s.snd_una) return;
   ack.dsack = true;
+  ack.dsack_right = right;
   if (left >= s.recovery.undo_marker) ack.dsack_bytes = distance(left, right);
 }
 
@@ -143,8 +144,7 @@ Events process_ack(Connection& c, const SegmentIn& segment, Instant now) {
     find_dsack(s, segment, ack);
     take_sacks(c, segment, rule, ack);
   }
-  ack.duplicate =
-      ack.advanced == 0 && ack.flight_before != 0 && segment.sequence_length() == 0 && !window_changed;
+  ack.duplicate = ack.advanced == 0 && segment.sequence_length() == 0 && !window_changed;
   Events events = 0;
   if (ack.advanced != 0) {
     c.sent.acknowledge(segment.ack, rule, ack.delivery);
@@ -154,7 +154,11 @@ Events process_ack(Connection& c, const SegmentIn& segment, Instant now) {
     if (s.snd_una == s.snd_nxt && c.send.size() == 0) events |= kAllAcked;
   }
   if (ack.advanced != 0 || ack.delivery.sacked != 0) sample_rtt(s, segment, ack, now);
-  if (ack.flight_before != 0) recover(c, ack, now);
+  if (ack.flight_before != 0) {
+    recover(c, ack, now);
+  } else {
+    hear_late_news(c, ack);
+  }
   restart_timers(c, ack.advanced != 0, now);
   // MUST-37: a peer that answers our probes is alive, however long its window stays shut.
   if (s.timers.persist != kForever || s.snd_wnd == 0) s.attempts = 0;
