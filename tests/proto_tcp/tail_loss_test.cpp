@@ -36,6 +36,45 @@ TEST_F(TailLoss, new_data_sent_after_the_retransmission_is_not_taken_for_lost) {
   EXPECT_EQ(connection().sent.lost(), 0U);
 }
 
+TEST_F(TailLoss, a_tail_is_probed_while_an_echo_of_congestion_brings_the_window_down) {
+  Settings settings = sack_settings();
+  settings.ecn = EcnMode::request;
+  set_up({.settings = settings, .path_mss = 1000});
+  open();
+  outbox.clear();
+  now = now + 100ms;
+  peer("SE. 0:0(0) ack 1 <mss 1460,sackOK>");
+  outbox.clear();
+  write_segments(10);
+  now = now + 100ms;
+  peer("E. 1:1(0) ack 4001");
+  ASSERT_EQ(state().recovery.phase, Phase::reducing);
+  wait(2 * state().rtt.srtt + 2ms);
+  ours("P. " + data(9));
+  EXPECT_EQ(counter(Counter::tcp_timeouts), 0U);
+  EXPECT_EQ(state().congestion.ssthresh, 7000U);
+  now = now + 100ms;
+  write(1000);
+  outbox.clear();
+  peer(ack(11));
+  EXPECT_EQ(state().congestion.ssthresh, 7000U) << "one reduction for one round trip";
+}
+
+TEST_F(TailLoss, three_small_segments_beyond_a_hole_are_enough) {  // DupThresh counts segments
+  state().settings.no_delay = true;
+  write(100);
+  write(100);
+  write(100);
+  write(100);
+  outbox.clear();
+  now = now + 100ms;
+  peer(". 1:1(0) ack 1 <sack 101:201>");
+  peer(". 1:1(0) ack 1 <sack 101:301>");
+  silence();
+  peer(". 1:1(0) ack 1 <sack 101:401>");
+  ours(". 1:101(100)");
+}
+
 // What a probe turned out to be is told when nothing is in flight any more (RFC 8985 section 7.4).
 class LateNews : public TailLoss {
  protected:

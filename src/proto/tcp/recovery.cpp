@@ -30,7 +30,9 @@ Duration reordering_window(const Connection& c) {
   const Rack& rack = s.recovery.rack;
   if (!rack.reordering) {
     if (s.recovery.phase == Phase::recovery || s.recovery.phase == Phase::loss) return Duration{0};
-    if (c.sent.sacked() >= kDupThresh * s.congestion.mss) return Duration{0};
+    // What was sacked is known in bytes; small segments show in the number of acknowledgements.
+    if (c.sent.sacked() >= kDupThresh * s.congestion.mss || s.recovery.dup_acks >= kDupThresh)
+      return Duration{0};
   }
   const Duration least = s.rtt.min() == RttEstimator::kNone ? s.rtt.srtt : s.rtt.min();
   return std::min(rack.window_mult * least / 4, s.rtt.srtt);
@@ -98,28 +100,30 @@ bool find_losses(Connection& c, const AckInfo& ack, Instant now) {
   return false;
 }
 
-void begin_reduction(Connection& c, Phase phase) {
+// `flight` was unacknowledged before the acknowledgement that has brought the news; of it, `undelivered` was
+// not sacked either.
+void begin_reduction(Connection& c, Phase phase, std::uint32_t flight, std::uint32_t undelivered) {
   TcpState& s = c.state;
   Recovery& r = s.recovery;
   // A window that an ECN echo has reduced is not reduced again for loss in the same round trip.
   const bool reduced = r.phase == Phase::reducing;
-  if (!reduced) reduce(s.congestion, flight_size(s));
+  if (!reduced) reduce(s.congestion, flight);
   // With retransmissions of before still on their way an acknowledgement of them would look like one of the
   // originals.
   r.can_undo = !reduced && phase == Phase::recovery && !c.sent.has_retransmissions();
   r.phase = phase;
   r.point = s.snd_nxt;
   r.prr_delivered = r.prr_out = 0;
-  r.prr_flight = std::max(flight_size(s), 1U);
+  r.prr_flight = std::max(undelivered, 1U);
   r.fast_retransmit = phase == Phase::recovery;
   r.undo_marker = s.snd_una;
   r.undo_bytes = 0;
   r.retransmit_stamp = 0;
-  s.timers.probe = kForever;
+  if (phase == Phase::recovery) s.timers.probe = kForever;
   s.cwr_due = s.ecn;  // RFC 3168 section 6.1.2: told for a reduction of any cause
 }
 
-// RFC 6937 section 3, with the conservative bound where no progress is seen (RFC 6937bis).
+// RFC 6937 section 3, with RecoverFS and, where no progress is seen, the bound of RFC 9937.
 void proportional_rate_reduction(Connection& c, std::uint32_t delivered, bool safe) {
   TcpState& s = c.state;
   Recovery& r = s.recovery;
@@ -174,11 +178,12 @@ void count_dsack(TcpState& s, const AckInfo& ack) {
   if (ack.dsack) s.recovery.undo_bytes -= std::min(s.recovery.undo_bytes, ack.dsack_bytes);
 }
 
-// Without SACK the duplicate acknowledgements stand for what has left the network (RFC 6582 section 3.2).
+// With SACK an acknowledgement that reports something new as arrived (RFC 6675 section 2). Without it the
+// duplicate acknowledgements stand for what has left the network (RFC 6582 section 3.2).
 void count_duplicates(TcpState& s, const AckInfo& ack) {
   Recovery& r = s.recovery;
   if (ack.advanced == 0) {
-    if (ack.duplicate) ++r.dup_acks;
+    if (s.sack ? ack.delivery.sacked != 0 : ack.duplicate) ++r.dup_acks;
     return;
   }
   const bool keep = !s.sack && r.phase == Phase::recovery;
@@ -210,8 +215,13 @@ std::uint32_t delivered(const TcpState& s, const AckInfo& ack) {
   return ack.advanced == 0 && ack.duplicate ? s.congestion.mss : std::min(ack.advanced, s.congestion.mss);
 }
 
+void begin_reduction(Connection& c, Phase phase, const AckInfo& ack) {
+  const std::uint32_t missing = flight_size(c.state) - c.sent.sacked();
+  begin_reduction(c, phase, ack.flight_before, missing + ack.delivery.total());
+}
+
 void begin_recovery(Connection& c, const AckInfo& ack) {
-  begin_reduction(c, Phase::recovery);
+  begin_reduction(c, Phase::recovery, ack);
   c.shared->counters.add(Counter::tcp_recoveries);
   proportional_rate_reduction(c, delivered(c.state, ack), false);
 }
@@ -243,7 +253,7 @@ void in_open(Connection& c, const AckInfo& ack, Instant now) {
     return proportional_rate_reduction(c, delivered(s, ack), true);
   }
   if (ack.ece) {  // RFC 3168 section 6.1.2: once a window of data
-    begin_reduction(c, Phase::reducing);
+    begin_reduction(c, Phase::reducing, ack);
     return proportional_rate_reduction(c, delivered(s, ack), true);
   }
   grow(s, ack, now);
@@ -306,7 +316,7 @@ void end_probe(Connection& c, const AckInfo& ack) {
     // The probe repaired a loss that nothing else has seen: the path was congested all the same.
     r.probe_out = false;
     if (r.phase != Phase::open) return;
-    reduce(s.congestion, std::max(flight_size(s), ack.flight_before));
+    reduce(s.congestion, ack.flight_before);
     s.congestion.cwnd = s.congestion.ssthresh;
     s.cwr_due = s.ecn;
   } else if (ack.duplicate && ack.delivery.sacked == 0) {
@@ -352,7 +362,7 @@ void on_reordering_timeout(Connection& c, Instant now) {
   TcpState& s = c.state;
   if (!detect_losses(c, now)) return;
   if (s.recovery.phase == Phase::open || s.recovery.phase == Phase::reducing) {
-    begin_reduction(c, Phase::recovery);
+    begin_reduction(c, Phase::recovery, flight_size(s), flight_size(s) - c.sent.sacked());
     c.shared->counters.add(Counter::tcp_recoveries);
   }
   if (s.recovery.phase == Phase::recovery) proportional_rate_reduction(c, 0, false);
@@ -397,7 +407,8 @@ void on_retransmission_timeout(Connection& c, Instant now) {
 
 Instant probe_deadline(const Connection& c, Instant now) {
   const TcpState& s = c.state;
-  if (!s.sack || s.recovery.probe_out || s.recovery.phase != Phase::open) return kForever;
+  const bool repairing = s.recovery.phase == Phase::recovery || s.recovery.phase == Phase::loss;
+  if (!s.sack || s.recovery.probe_out || repairing) return kForever;
   if (c.sent.empty() || c.sent.sacked() != 0 || c.sent.lost() != 0) return kForever;
   constexpr Duration kWorstDelayedAck = std::chrono::milliseconds(200);
   constexpr Duration kSlack = std::chrono::milliseconds(2);
