@@ -183,11 +183,52 @@ TEST(Cubic, idle_time_is_not_credited) {  // section 5.8
     path->c.cwnd = path->c.ssthresh;
     path->round();
   }
-  after_idle(idle.c, 1 << 30, 1000s);
   idle.now = idle.now + 1000s;
+  resume(idle.c, idle.now);
+  after_idle(idle.c, 1 << 30);
   busy.round();
   idle.round();
   EXPECT_NEAR(idle.c.cwnd, busy.c.cwnd, 1000);
+}
+
+TEST(Cubic, time_in_which_the_application_was_the_limit_is_not_credited) {  // section 5.8
+  Path busy(CongestionAlgorithm::cubic, 100), limited(CongestionAlgorithm::cubic, 100);
+  for (Path* path : {&busy, &limited}) {
+    reduce(path->c, 100'000);
+    path->c.cwnd = path->c.ssthresh;
+    path->round();
+  }
+  // Ten minutes of a trickle, never idle for as long as a timeout.
+  for (int i = 0; i < 6000; ++i) {
+    limited.now = limited.now + 100ms;
+    limited.una += 1000;
+    on_ack(limited.c, {.now = limited.now,
+                       .acked = 1000,
+                       .rtt = 100ms,
+                       .srtt = 100ms,
+                       .una = limited.una,
+                       .nxt = limited.una,
+                       .limited = false});
+  }
+  busy.round();
+  limited.round();
+  EXPECT_NEAR(limited.c.cwnd, busy.c.cwnd, 1000);
+}
+
+TEST(Cubic, a_pause_shorter_than_a_timeout_is_not_credited) {
+  Path busy(CongestionAlgorithm::cubic, 100), paused(CongestionAlgorithm::cubic, 100);
+  for (Path* path : {&busy, &paused}) {
+    reduce(path->c, 100'000);
+    path->c.cwnd = path->c.ssthresh;
+    path->round();
+  }
+  for (int i = 0; i < 50; ++i) {
+    paused.now = paused.now + 150ms;
+    resume(paused.c, paused.now);
+    paused.round();
+    busy.round();
+  }
+  EXPECT_NEAR(paused.c.cwnd, busy.c.cwnd, 1000);
 }
 
 TEST(Timeout, starts_from_one_segment_and_keeps_the_threshold_for_the_same_data) {

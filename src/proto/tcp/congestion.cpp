@@ -77,7 +77,8 @@ void start(Congestion& c, CongestionAlgorithm algorithm, std::uint32_t mss, std:
 
 void on_ack(Congestion& c, const AckSample& ack) {
   // RFC 9438 section 5.8 and RFC 7661: a window that is not used proves nothing.
-  if (!ack.limited) return;
+  if (!ack.limited) return resume(c, ack.now);
+  c.cubic.used_at = ack.now;
   constexpr std::uint32_t kMaxWindow = 1U << 30;
   if (c.cwnd >= kMaxWindow) return;
   if (c.slow_start()) {
@@ -116,10 +117,15 @@ void undo(Congestion& c) {
   c.cubic.in_epoch = false;
 }
 
-void after_idle(Congestion& c, std::uint32_t restart_window, Duration idle) {
+void resume(Congestion& c, Instant now) {
+  Cubic& cubic = c.cubic;
+  if (cubic.in_epoch) cubic.epoch = cubic.epoch + (now - cubic.used_at);
+  cubic.used_at = now;
+}
+
+void after_idle(Congestion& c, std::uint32_t restart_window) {
   c.cwnd = std::min(c.cwnd, restart_window);
   c.growth = 0;
-  if (c.cubic.in_epoch) c.cubic.epoch = c.cubic.epoch + idle;
 }
 
 void set_mss(Congestion& c, std::uint32_t mss) {

@@ -26,7 +26,8 @@ struct Cubic {
   double k = 0;           // seconds from the epoch to w_max
   double origin = 0;      // segments: the plateau that the cubic runs through
   double fraction = 0;    // bytes of growth below one
-  Instant epoch;          // meaningful while in_epoch
+  Instant epoch;          // meaningful while in_epoch, as the next
+  Instant used_at;        // until when the window was used, so that it may grow for it
   bool in_epoch = false;  // false: the next acknowledgement in congestion avoidance starts one
   friend bool operator==(const Cubic&, const Cubic&) = default;
 };
@@ -78,9 +79,10 @@ void reduce(Congestion& c, std::uint32_t flight_size);
 // stays (RFC 5681 section 3.1, equation 4).
 void on_timeout(Congestion& c, std::uint32_t flight_size, bool again);
 void undo(Congestion& c);
-// Nothing was sent for longer than a timeout (RFC 5681 section 4.1); `idle` is not credited as growth (RFC
-// 9438 section 5.8).
-void after_idle(Congestion& c, std::uint32_t restart_window, Duration idle);
+// Nothing was in flight until now: the time since then is not credited as growth (RFC 9438 section 5.8).
+void resume(Congestion& c, Instant now);
+// Nothing was sent for longer than a timeout (RFC 5681 section 4.1).
+void after_idle(Congestion& c, std::uint32_t restart_window);
 // The path takes segments of another size now.
 void set_mss(Congestion& c, std::uint32_t mss);
 

@@ -238,8 +238,9 @@ NewData sendable(const Pass& p) {
 // RFC 5681 section 4.1.
 void restart_after_idle(Pass& p) {
   TcpState& s = p.c.state;
-  if (!p.c.sent.empty() || p.now - s.sent_at <= s.rtt.timeout()) return;
-  after_idle(s.congestion, initial_window(s.congestion.mss, false), p.now - s.sent_at);
+  if (!p.c.sent.empty()) return;
+  resume(s.congestion, p.now);
+  if (p.now - s.sent_at > s.rtt.timeout()) after_idle(s.congestion, initial_window(s.congestion.mss, false));
 }
 
 // Whether the FIN may follow `bytes` of data now.
