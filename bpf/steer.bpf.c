@@ -2,8 +2,9 @@
 //
 // The XDP program: which frames of an interface are ours. A frame of a claimed flow goes to the AF_XDP socket of the
 // queue that it came in on; everything else passes to the kernel, and so does a claimed frame if that queue has no
-// socket (ours has died a moment ago). An exact claim outranks a wildcard. The program is loaded with frags support,
-// so that it can stand on an interface of any MTU; what names a flow must be in the linear part, else it passes.
+// socket (ours has died a moment ago). The program is loaded with frags support, so that it can stand on an
+// interface of any MTU; what names a flow must be in the linear part, else it passes.
+#include "claim_table.h"
 #include "classify.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -12,32 +13,12 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 const volatile __u32 mac_first = 0;
 const volatile __u16 mac_last = 0;
 
-/* How many claims name their peer. While there are none, as on a plain UDP server, one look-up does. */
-__u32 exact_claims = 0;
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
-	__type(key, struct netchannel_claim);
-	__type(value, __u32);
-} claims SEC(".maps");
-
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
 	__uint(max_entries, 64);
 	__type(key, __u32);
 	__type(value, __u32);
 } xsks SEC(".maps");
-
-static __always_inline int is_claimed(struct netchannel_claim *claim)
-{
-	if (exact_claims != 0 && bpf_map_lookup_elem(&claims, claim))
-		return 1;
-	__builtin_memset(claim->peer, 0, sizeof(claim->peer));
-	claim->peer_port = 0;
-	return bpf_map_lookup_elem(&claims, claim) != 0;
-}
 
 SEC("xdp.frags")
 int netchannel_xdp(struct xdp_md *context)

@@ -8,4 +8,3 @@ list(APPEND device_sources
   ${CMAKE_CURRENT_LIST_DIR}/tx_path.cpp)
 list(APPEND device_libs PkgConfig::LIBBPF PkgConfig::LIBXDP)
 list(APPEND device_bpf bpf/steer.bpf.c)
-set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/program.cpp PROPERTIES INCLUDE_DIRECTORIES ${PROJECT_SOURCE_DIR}/bpf)

@@ -77,8 +77,8 @@ class AfXdpDevice final : public Device, public Steering {
   Steering* steering() noexcept override { return this; }
   void refresh_counters() noexcept override;
 
-  Result<void> claim(const FlowKey& flow) override { return program_->claim(flow); }
-  Result<void> unclaim(const FlowKey& flow) override { return program_->unclaim(flow); }
+  Result<void> claim(const FlowKey& flow) override { return program_->claims().claim(flow); }
+  Result<void> unclaim(const FlowKey& flow) override { return program_->claims().unclaim(flow); }
 
  private:
   AfXdpDevice(FrameRegion& region, CounterPage& counters);

@@ -2,52 +2,17 @@
 
 #include <bpf/bpf.h>
 #include <linux/if_link.h>
-#include <netinet/in.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include "claims.h"
 #include "device/af_xdp/retry.hpp"
+#include "device/signals_held_back.hpp"
 #include "steer.skel.h"
 
 namespace netchannel::device {
 namespace {
-
-bool is_claimable(const FlowKey& flow) {
-  const bool protocol = flow.protocol == Protocol::udp || flow.protocol == Protocol::tcp;
-  const bool peer = flow.is_wildcard() || (flow.peer.port != 0 && !flow.peer.address.is_unspecified());
-  return protocol && peer && flow.local.port != 0 && !flow.local.address.is_unspecified();
-}
-
-netchannel_claim key_of(const FlowKey& flow) {
-  netchannel_claim claim{};
-  std::copy(flow.local.address.bytes().begin(), flow.local.address.bytes().end(), claim.local);
-  std::copy(flow.peer.address.bytes().begin(), flow.peer.address.bytes().end(), claim.peer);
-  claim.local_port = htons(flow.local.port);
-  claim.peer_port = htons(flow.peer.port);
-  claim.protocol = static_cast<std::uint8_t>(flow.protocol);
-  return claim;
-}
-
-// The kernel gives up verifying a program (EAGAIN, bpf_check()) when a signal is pending: a program with a
-// timer that is shorter than the verification could never load. Signals come when this is gone.
-class SignalsHeldBack {
- public:
-  SignalsHeldBack() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsHeldBack() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsHeldBack(const SignalsHeldBack&) = delete;
-  SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 tl::unexpected<Error> load_error(int error) {
   switch (error) {
@@ -133,6 +98,7 @@ Result<void> XdpProgram::load(const XdpCapabilities& interface, const Options& o
   bpf_map__set_max_entries(skeleton_->maps.xsks, interface.rx_queues);
   const SignalsHeldBack held_back;
   if (const int error = steer::load(skeleton_.get()); error != 0) return load_error(-error);
+  claims_.emplace(bpf_map__fd(skeleton_->maps.claims), skeleton_->bss->exact_claims);
   return {};
 }
 
@@ -159,38 +125,6 @@ Result<void> XdpProgram::serve(std::uint32_t queue, int socket) {
   if (bpf_map_update_elem(map, &queue, &socket, BPF_ANY) != 0) {
     return fail(ErrorCode::system, "a socket could not be entered into the XDP program's map", errno);
   }
-  return {};
-}
-
-Result<void> XdpProgram::claim(const FlowKey& flow) {
-  if (!is_claimable(flow)) {
-    return fail(ErrorCode::not_supported,
-                "only UDP and TCP flows of a specific local address and port can be claimed");
-  }
-  const netchannel_claim key = key_of(flow);
-  const std::uint32_t unused = 0;
-  // Counted before it is there: the program looks for exact claims only if there are some.
-  std::uint32_t& exact = skeleton_->bss->exact_claims;
-  if (!flow.is_wildcard()) __atomic_fetch_add(&exact, 1, __ATOMIC_RELEASE);
-  if (bpf_map_update_elem(bpf_map__fd(skeleton_->maps.claims), &key, &unused, BPF_NOEXIST) == 0) return {};
-  const int error = errno;
-  if (!flow.is_wildcard()) __atomic_fetch_sub(&exact, 1, __ATOMIC_RELEASE);
-  if (error == EEXIST) return fail(ErrorCode::address_in_use, "this flow is claimed already", error);
-  if (error == E2BIG || error == ENOMEM) {
-    return fail(ErrorCode::no_memory, "the claim table is full: raise max_claims or close connections",
-                error);
-  }
-  return fail(ErrorCode::system, "the claim could not be entered into the XDP program's map", error);
-}
-
-Result<void> XdpProgram::unclaim(const FlowKey& flow) {
-  const netchannel_claim key = key_of(flow);
-  if (bpf_map_delete_elem(bpf_map__fd(skeleton_->maps.claims), &key) != 0) {
-    return errno == ENOENT
-               ? fail(ErrorCode::invalid_argument, "this flow is not claimed", errno)
-               : fail(ErrorCode::system, "the claim could not be taken out of the XDP program's map", errno);
-  }
-  if (!flow.is_wildcard()) __atomic_fetch_sub(&skeleton_->bss->exact_claims, 1, __ATOMIC_RELEASE);
   return {};
 }
 
