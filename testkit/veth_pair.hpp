@@ -17,6 +17,13 @@
 
 namespace netchannel::testkit {
 
+inline constexpr MacAddress kOurMac{{0x02, 0, 0, 0, 0, 0x0a}};
+inline constexpr MacAddress kPeerMac{{0x02, 0, 0, 0, 0, 0x0b}};
+inline constexpr IpAddress kOurV4 = IpAddress::v4(10, 77, 0, 1);
+inline constexpr IpAddress kPeerV4 = IpAddress::v4(10, 77, 0, 2);
+inline constexpr IpAddress kOurV6 = IpAddress::v6({0xfd, 0x77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
+inline constexpr IpAddress kPeerV6 = IpAddress::v6({0xfd, 0x77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2});
+
 struct VethOptions {
   std::uint32_t mtu = 1500;
   std::uint32_t queues = 1;       // of our side, receive; the peer has as many for transmit
@@ -41,10 +48,10 @@ class VethPair : public ::testing::Test {
   // For ip(8)'s "netns" argument.
   std::string path_of_b() const;
 
-  static inline const IpAddress kOurV4 = *IpAddress::parse("10.77.0.1");
-  static inline const IpAddress kPeerV4 = *IpAddress::parse("10.77.0.2");
-  static inline const IpAddress kOurV6 = *IpAddress::parse("fd77::1");
-  static inline const IpAddress kPeerV6 = *IpAddress::parse("fd77::2");
+  static constexpr IpAddress kOurV4 = testkit::kOurV4;
+  static constexpr IpAddress kPeerV4 = testkit::kPeerV4;
+  static constexpr IpAddress kOurV6 = testkit::kOurV6;
+  static constexpr IpAddress kPeerV6 = testkit::kPeerV6;
 
  private:
   UniqueFd home_;
