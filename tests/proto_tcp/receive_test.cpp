@@ -10,20 +10,23 @@ using namespace std::chrono_literals;
 class Receive : public Dialogue {
  protected:
   Receive() { establish(); }
-  // No quick acknowledgements at the start: the delays become visible.
-  void delay_acks() { state().receiver.quick_acks = 0; }
+  // No quick acknowledgements, as after the first data: the delays become visible.
+  void delay_acks() {
+    state().receiver.quick_acks = 0;
+    state().receiver.data_at = now;
+  }
 };
 
 TEST_F(Receive, the_first_segments_of_a_connection_are_acknowledged_at_once) {
-  for (int i = 0; i < 15; ++i) {
+  for (int i = 0; i < 16; ++i) {
     const std::string at = std::to_string(1 + 100 * i), end = std::to_string(101 + 100 * i);
     peer("P. " + at + ":" + end + "(100) ack 1");
     ours(". 1:1(0) ack " + end);
   }
-  peer("P. 1501:1601(100) ack 1");
+  peer("P. 1601:1701(100) ack 1");
   silence();
   wait(40ms);
-  ours(". 1:1(0) ack 1601");
+  ours(". 1:1(0) ack 1701");
 }
 
 TEST_F(Receive, one_segment_is_acknowledged_after_40_ms) {
@@ -36,6 +39,48 @@ TEST_F(Receive, one_segment_is_acknowledged_after_40_ms) {
   ours(". 1:1(0) ack 101");
   silence();
   EXPECT_TRUE(saw(kReadable));
+}
+
+// As Linux does: a sender that was silent for longer than a timeout, or that sends again what is here, starts
+// with a small window and needs its acknowledgements.
+TEST_F(Receive, after_a_pause_the_first_segments_are_acknowledged_at_once_again) {
+  delay_acks();
+  peer("P. 1:101(100) ack 1");
+  wait(40ms);
+  ours(". 1:1(0) ack 101");
+  wait(2s);
+  for (int i = 1; i <= 16; ++i) {
+    const std::string at = std::to_string(1 + 100 * i), end = std::to_string(101 + 100 * i);
+    peer("P. " + at + ":" + end + "(100) ack 1");
+    ours(". 1:1(0) ack " + end);
+  }
+  peer("P. 1701:1801(100) ack 1");
+  silence();
+  wait(40ms);
+  ours(". 1:1(0) ack 1801");
+}
+
+TEST_F(Receive, after_a_duplicate_the_next_segments_are_acknowledged_at_once) {
+  delay_acks();
+  peer("P. 1:101(100) ack 1");
+  silence();
+  peer("P. 1:101(100) ack 1");
+  ours(". 1:1(0) ack 101");
+  peer("P. 101:201(100) ack 1");
+  ours(". 1:1(0) ack 201");
+}
+
+TEST_F(Receive, a_pause_does_not_end_the_delay_of_a_conversation) {  // request, answer, request, ...
+  delay_acks();
+  for (int i = 0; i < 3; ++i) {
+    const std::string at = std::to_string(1 + 100 * i), end = std::to_string(101 + 100 * i);
+    peer("P. " + at + ":" + end + "(100) ack " + std::to_string(1 + 10 * i));
+    silence();
+    write(10);
+    ours("P. " + std::to_string(1 + 10 * i) + ":" + std::to_string(11 + 10 * i) + "(10) ack " + end);
+    peer(". " + end + ":" + end + "(0) ack " + std::to_string(11 + 10 * i));
+    wait(2s);
+  }
 }
 
 TEST_F(Receive, every_second_full_segment_is_acknowledged_at_once) {
@@ -383,7 +428,7 @@ TEST_F(ReceiveStamped, a_rst_needs_no_timestamp_and_may_have_an_old_one) {
 }
 
 TEST_F(ReceiveStamped, the_echo_is_of_the_segment_that_moved_the_left_edge) {  // TS.Recent
-  state().receiver.quick_acks = 0;
+  delay_acks();
   peer("P. 1:101(100) ack 1 <TS 110 1000>");
   peer("P. 101:201(100) ack 1 <TS 120 1000>");
   wait(40ms);

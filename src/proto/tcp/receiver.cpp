@@ -31,6 +31,12 @@ void note_dsack(TcpState& s, wire::SackBlock block) {
   s.receiver.dsack_due = true;
 }
 
+// The peer sends again what is here, perhaps because an acknowledgement was late or lost.
+void acknowledge_quickly(TcpState& s) {
+  s.receiver.quick_acks = kQuickAcks;
+  s.receiver.interactive = false;
+}
+
 // A segment that is not acceptable is answered, so that a peer out of step learns where we are. Data is
 // answered always (a lost acknowledgement is repaired by it); what carries none could be part of a war of
 // acknowledgements.
@@ -40,6 +46,7 @@ void answer_unacceptable(Connection& c, const SegmentIn& segment, Instant now) {
   if (segment.length == 0 && !segment.flags.fin()) return challenge(c, now);
   if (segment.length != 0 && segment.seq < s.rcv_nxt) {
     note_dsack(s, {segment.seq.value, earlier(segment.seq + segment.length, s.rcv_nxt).value});
+    acknowledge_quickly(s);
   }
   acknowledge_now(s);
 }
@@ -177,6 +184,8 @@ Events receive_text(Connection& c, SegmentIn& segment, Instant now) {
     r.fin_known = true;
     r.fin = data_end;
   }
+  // As in Linux: a sender that was silent for so long begins with a small window, which waits for us.
+  if (now - r.data_at > s.rtt.timeout()) r.quick_acks = kQuickAcks;
   r.data_at = now;
   note_segment_size(s, segment);
   bool urgent_ack = c.receive.has_islands();  // a hole is being filled, or there is one
@@ -203,7 +212,10 @@ Events receive_text(Connection& c, SegmentIn& segment, Instant now) {
     const std::uint32_t due = r.dup_acks_due + std::uint32_t{segment.segments};
     if (!s.sack) r.dup_acks_due = static_cast<std::uint8_t>(std::min(due, 16U));
   }
-  if (duplicate) c.shared->counters.add(Counter::tcp_duplicate);
+  if (duplicate) {
+    c.shared->counters.add(Counter::tcp_duplicate);
+    acknowledge_quickly(s);
+  }
   if (urgent_ack || duplicate || advanced == 0) acknowledge_now(s);
   schedule_ack(s, advanced, now);
   return advanced != 0 ? Events{kReadable} : Events{0};

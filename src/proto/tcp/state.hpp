@@ -109,11 +109,12 @@ struct Timers {
 };
 
 enum class AckDue : std::uint8_t { none, delayed, now };
+inline constexpr std::uint8_t kQuickAcks = 16;
 
 // The receiving half besides rcv_nxt and rcv_adv.
 struct Receiver {
   AckDue ack = AckDue::none;
-  std::uint8_t quick_acks = 16;  // acknowledgements that are not delayed, while a sender slow-starts
+  std::uint8_t quick_acks = kQuickAcks;  // acknowledgements that are not delayed, while a sender slow-starts
   std::uint8_t dup_acks_due =
       0;  // one for each out-of-order segment, to a peer without SACK (RFC 5681 section 4.2)
   bool interactive = false;  // we answer what we receive: an answer may carry the acknowledgement
