@@ -87,6 +87,34 @@ TEST_F(Attack,
   outbox.clear();
 }
 
+// A peer that has restarted does not know the old timestamps, and needs the answer to find out (RFC 9293
+// section 3.5.1, RFC 5961 section 4.2).
+TEST_F(Attack, a_syn_is_challenged_whatever_its_timestamp) {
+  Settings settings = plain_settings();
+  settings.timestamps = true;
+  set_up({.settings = settings});
+  establish("<mss 1460,TS 100 1000>");
+  peer("S 30000:30000(0)");
+  ours(". 1:1(0) ack 1 <TS 1000 100>");
+  peer("S 30000:30000(0) <TS 5 0>");
+  ours(". 1:1(0) ack 1 <TS 1000 100>");
+  EXPECT_EQ(state().state, State::established);
+}
+
+TEST_F(Attack, challenges_of_syns_are_limited_whatever_they_carry) {
+  Settings settings = plain_settings();
+  settings.timestamps = true;
+  set_up({.settings = settings});
+  establish("<mss 1460,TS 100 1000>");
+  for (int i = 0; i < 100; ++i) {
+    peer("S 1:1(0) <TS 5 0>");
+    peer("S -99:1(100) <TS 5 0>");
+    peer("SF 100000:100010(10) <TS 200 0>");
+  }
+  EXPECT_EQ(outbox.size(), 5U);
+  outbox.clear();
+}
+
 TEST_F(Attack, a_war_of_acknowledgements_dies_out) {  // row 92
   // Both are out of step: whatever we say is answered by an empty segment outside of our window.
   int said = 0;

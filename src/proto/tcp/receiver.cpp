@@ -43,7 +43,7 @@ void acknowledge_quickly(TcpState& s) {
 void answer_unacceptable(Connection& c, const SegmentIn& segment, Instant now) {
   TcpState& s = c.state;
   c.shared->counters.add(Counter::tcp_out_of_window);
-  if (segment.length == 0 && !segment.flags.fin()) return challenge(c, now);
+  if (segment.flags.syn() || (segment.length == 0 && !segment.flags.fin())) return challenge(c, now);
   if (segment.length != 0 && segment.seq < s.rcv_nxt) {
     note_dsack(s, {segment.seq.value, earlier(segment.seq + segment.length, s.rcv_nxt).value});
     acknowledge_quickly(s);
@@ -72,7 +72,8 @@ void challenge(Connection& c, Instant now) {
 
 Verdict check_segment(Connection& c, const SegmentIn& segment, Instant now) {
   TcpState& s = c.state;
-  if (!segment.flags.rst()) {
+  // A SYN is challenged whatever it carries (RFC 5961 section 4.2): it may be a peer's that has restarted.
+  if (!segment.flags.rst() && !segment.flags.syn()) {
     // RFC 7323 section 3.2: once negotiated, a segment without timestamps is not the peer's.
     if (s.timestamps && !segment.options.timestamps) {
       c.shared->counters.add(Counter::tcp_no_timestamp);
