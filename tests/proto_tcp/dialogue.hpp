@@ -67,6 +67,7 @@ class Dialogue : public ::testing::Test {
 
   TcpState& state() { return c_->state; }
   Connection& connection() { return *c_; }
+  FramePool& frames() { return *tx_; }
   bool saw(Event event) const { return (events_ & event) != 0; }
   void forget_events() { events_ = 0; }
   std::uint64_t counter(Counter counter) const { return counters_->read(counter); }

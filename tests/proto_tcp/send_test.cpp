@@ -122,6 +122,18 @@ TEST_F(Send, a_cork_holds_for_200_ms_at_most) {
   ours("P. 1:11(10) ack 1");
 }
 
+TEST_F(Send, what_the_cork_held_goes_even_if_the_batch_was_full_at_first) {
+  write(10);
+  ours("P. 1:11(10) ack 1");
+  set_cork(connection(), true);
+  write(10);
+  set_cork(connection(), false);
+  TxBatch full;
+  EXPECT_TRUE(poll_tx(connection(), full, {.segments = 0}, now));
+  flush();
+  ours("P. 11:21(10) ack 1");
+}
+
 TEST_F(Send, a_fin_pushes_what_cork_and_nagle_hold) {
   write(10);
   outbox.clear();
@@ -412,9 +424,19 @@ TEST_F(Send, write_after_shutdown_takes_nothing) {
 }
 
 TEST_F(Send, the_limit_of_segments_in_a_batch_is_kept_and_more_is_told) {
+  write(14600);
+  outbox.clear();
+  const std::vector<std::byte> data(8760);
+  peer_in_burst(". 1:1(0) ack 14601");
+  tcp::write(connection(), data, frames(), 128);
   TxBatch batch;
-  EXPECT_FALSE(poll_tx(connection(), batch, {.segments = 3}, now));
-  EXPECT_TRUE(batch.empty());
+  EXPECT_TRUE(poll_tx(connection(), batch, {.segments = 3}, now));
+  EXPECT_EQ(batch.size(), 3U);
+  EXPECT_TRUE(poll_tx(connection(), batch, {.segments = 5}, now)) << "to what is in the batch two are added";
+  EXPECT_EQ(batch.size(), 5U);
+  TxBatch rest;
+  EXPECT_FALSE(poll_tx(connection(), rest, {}, now));
+  EXPECT_EQ(rest.size(), 1U);
 }
 
 TEST_F(Send, mss_limit_holds_for_what_is_sent) {  // TCP_MAXSEG

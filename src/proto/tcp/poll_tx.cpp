@@ -285,6 +285,7 @@ void send_new_data(Pass& p) {
   } else if (s.snd_una >= s.limited_end) {
     s.window_limited = false;
   }
+  if (p.room == 0) return;  // there may be more to do: what is to be pushed still is
   s.due.push_small = false;
   // Linux lets a corked segment go after 200 ms; the RFCs know no cork.
   if (!held || !s.settings.cork) {
