@@ -156,6 +156,7 @@ class FramePool {
   // The device has returned a slot. False (nothing done) if it is not of this pool or was not lent.
   bool reclaim(std::uint32_t slot);
 
+  bool owns(const Frame& frame) const { return frame.pool_ == this; }
   bool owns(std::uint32_t slot) const { return slot - first_ < count_; }
   std::uint32_t first() const { return first_; }
   std::uint32_t count() const { return count_; }

@@ -26,7 +26,9 @@ Egress::Egress(const EgressParts& parts, const SipKey& key)
     : at_(parts),
       cache_(kCacheEntries, key),
       waiting_(parts.neighbours.capacity(), parts.limits.waiting_frames, parts.limits.waiting_of_neighbour),
-      identification_(key) {}
+      identification_(key) {
+  unreachable_.reserve(parts.limits.waiting_frames);
+}
 
 void Egress::reclaim() {
   std::array<std::uint32_t, 64> slots;
@@ -38,12 +40,11 @@ void Egress::reclaim() {
   }
 }
 
-// Room on the ring and free frames for that many.
-bool Egress::room_for(std::uint32_t frames) {
-  if (at_.channel.tx.reserve(staged_ + frames) < staged_ + frames) return false;
-  if (at_.frames.free_count() >= frames) return true;
-  reclaim();
-  return at_.frames.free_count() >= frames;
+std::uint32_t Egress::room(std::uint32_t frames) {
+  const std::uint32_t places = at_.channel.tx.reserve(staged_ + frames);
+  frames = places > staged_ ? std::min(frames, places - staged_) : 0;
+  if (at_.frames.free_count() < frames) reclaim();
+  return static_cast<std::uint32_t>(std::min<std::size_t>(at_.frames.free_count(), frames));
 }
 
 // There is room on the ring.
@@ -314,7 +315,8 @@ SendStatus Egress::let_go(const Way& way, const IpOut& out, std::uint32_t parts)
     for (Frame& frame : all) frame = {};
     return SendStatus::queued;  // lost, as any datagram may be; the sender can do nothing about it
   }
-  for (Frame& frame : all) waiting_.enter(*way.waits_under, {std::move(frame), out.socket, out.peer});
+  for (Frame& frame : all)
+    waiting_.enter(*way.waits_under, {std::move(frame), out.socket, out.connection, out.peer});
   return SendStatus::queued;
 }
 
@@ -351,6 +353,7 @@ void Egress::on_failed(std::uint32_t neighbour) {
       const WaitingRoom::Guest guest = waiting_.leave(neighbour);
       if (i != 0) continue;
       at_.counters.drop(DropReason::ip_neighbour_failed);
+      if (guest.connection) unreachable_.push_back(guest.connection);
       UdpSocketState* socket = at_.sockets.get(guest.socket);
       if (socket == nullptr || !(socket->binding.connected() || socket->all_errors)) continue;
       at_.sockets.raise(*socket, {ErrorCode::unreachable, EHOSTUNREACH, 0, guest.peer});
@@ -396,6 +399,15 @@ std::size_t Egress::take_resolve_requests(std::span<IpAddress> out) {
   for (; n < out.size() && resolve_count_ != 0; ++n, --resolve_count_) {
     out[n] = resolve_requests_[resolve_head_];
     resolve_head_ = (resolve_head_ + 1) % static_cast<std::uint32_t>(resolve_requests_.size());
+  }
+  return n;
+}
+
+std::size_t Egress::take_unreachable(std::span<TcpHandle> out) {
+  const std::size_t n = std::min(out.size(), unreachable_.size());
+  for (std::size_t i = 0; i < n; ++i) {
+    out[i] = unreachable_.back();
+    unreachable_.pop_back();
   }
   return n;
 }

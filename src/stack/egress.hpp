@@ -24,6 +24,7 @@
 #include "proto/route.hpp"
 #include "stack/header_cache.hpp"
 #include "stack/local_net.hpp"
+#include "stack/tcp.hpp"
 #include "stack/udp_sockets.hpp"
 #include "stack/waiting_room.hpp"
 
@@ -59,7 +60,8 @@ struct IpOut {
   std::uint8_t ttl = 64, tos = 0;
   bool dont_fragment = false;
   Bytes head{}, body{};
-  UdpHandle socket{};  // who is told if the neighbour fails, or none
+  UdpHandle socket{};      // who is told if the neighbour fails, ...
+  TcpHandle connection{};  // ... or who; or none
   Endpoint peer{};
 };
 
@@ -78,6 +80,10 @@ class Egress {
   // An Ethernet frame that is no IP packet.
   bool send_raw(const MacAddress& to, std::uint16_t ether_type, Bytes payload);
 
+  // Of `frames` as many as the ring and the pool have room for now.
+  std::uint32_t room(std::uint32_t frames);
+  // A finished frame, for which there is room; it leaves with flush().
+  void stage(Frame frame);
   void flush();
   // Frames given to the channel since the last call.
   std::uint32_t take_sent() { return std::exchange(sent_, 0u); }
@@ -85,11 +91,14 @@ class Egress {
 
   // Prebuilt headers are void.
   void invalidate() { ++generation_; }
+  std::uint32_t generation() const { return generation_; }
   void on_resolved(std::uint32_t neighbour, const MacAddress& mac);
   void on_failed(std::uint32_t neighbour);
   void act(const proto::NeighbourAction& action);
   std::size_t take_resolve_requests(std::span<IpAddress> out);
   bool has_resolve_requests() const { return resolve_count_ != 0; }
+  // Connections whose segment waited for a neighbour that does not answer.
+  std::size_t take_unreachable(std::span<TcpHandle> out);
 
   // The time of the poll; all that is sent until the next is sent now.
   Instant now{};
@@ -102,8 +111,7 @@ class Egress {
   SendStatus judge_peer(const UdpSocketState& socket, const Endpoint& peer) const;
   MacAddress group_mac(const IpAddress& group) const;
   void use_neighbour(const IpAddress& next_hop, Way& way);
-  bool room_for(std::uint32_t frames);
-  void stage(Frame frame);
+  bool room_for(std::uint32_t frames) { return room(frames) >= frames; }
   SendStatus let_go(const Way& way, const IpOut& out, std::uint32_t parts);
 
   EgressParts at_;
@@ -116,6 +124,7 @@ class Egress {
   std::uint32_t generation_ = 1;
   std::array<IpAddress, 256> resolve_requests_;
   std::uint32_t resolve_head_ = 0, resolve_count_ = 0;
+  std::vector<TcpHandle> unreachable_;
 };
 
 }  // namespace netchannel::stack

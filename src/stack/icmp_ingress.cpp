@@ -47,6 +47,11 @@ SocketError to_socket_error(const proto::IcmpError& error, std::uint32_t mtu) {
 void take_error(World& world, const wire::Parsed<proto::IcmpError>& error) {
   if (!error) return world.drop(error.error());
   const FlowKey& flow = error->flow;
+  if (flow.protocol == Protocol::tcp) {
+    const bool taken = world.net.is_ours(flow.local.address) && world.tcp.impl().on_icmp(*error);
+    if (!taken) world.drop(DropReason::icmp_unmatched);
+    return;
+  }
   const bool ours = flow.protocol == Protocol::udp && world.net.is_ours(flow.local.address) &&
                     world.sockets.has_flow(flow.local, flow.peer);
   if (!ours) return world.drop(DropReason::icmp_unmatched);

@@ -5,6 +5,7 @@
 
 #include "netchannel/wire/ethernet.hpp"
 #include "netchannel/wire/packet.hpp"
+#include "netchannel/wire/tcp.hpp"
 #include "netchannel/wire/udp.hpp"
 #include "proto/udp.hpp"
 #include "stack/icmp_ingress.hpp"
@@ -49,6 +50,31 @@ void take_part(World& world, const Frame& part) {
   if ((part.desc().flags & kContinues) != 0) return;
   world.chain_parts = 0;
   if (!world.chain_lost) receive_frame(world, std::move(world.chain), false);
+}
+
+// What the checksum says of a segment; counted if it may not be taken.
+bool judge_tcp_checksum(World& world, const wire::TcpView& view, const wire::IpPacket& packet,
+                        std::uint16_t flags) {
+  if (!world.options.verify_checksums || (flags & (kChecksumVerified | kChecksumPartial)) != 0) return true;
+  if (wire::verify_checksum(view, packet.source, packet.destination)) return true;
+  if (world.link().virtual_link && wire::has_partial_checksum(view, packet.source, packet.destination)) {
+    world.counters.add(Counter::checksum_partial_accepted);
+    return true;
+  }
+  world.drop(DropReason::tcp_bad_checksum);
+  return false;
+}
+
+void receive_tcp(World& world, Frame&& frame, const wire::IpPacket& packet, const LinkSource& from) {
+  // RFC 9293 MUST-57: a group has no connections. Nor has a frame that was for all.
+  if (!from.to_us_alone || from.group) return world.drop(DropReason::tcp_no_socket);
+  const auto view = wire::TcpView::parse(packet.payload);
+  if (!view) return world.drop(view.error());
+  if (!judge_tcp_checksum(world, *view, packet, frame.desc().flags)) return;
+  const TcpArrival arrival{.peer = {packet.source, view->source_port()},
+                           .local = {packet.destination, view->destination_port()},
+                           .ecn = static_cast<tcp::Ecn>(packet.tos & 3)};
+  world.tcp.impl().on_segment(arrival, *view, std::move(frame));
 }
 
 void receive_udp(World& world, Frame&& frame, const wire::IpPacket& packet, const LinkSource& from) {
@@ -96,6 +122,7 @@ void receive_udp(World& world, Frame&& frame, const wire::IpPacket& packet, cons
 void receive_transport(World& world, Frame&& frame, const wire::IpPacket& packet, const LinkSource& from) {
   const bool v4 = packet.version == 4;
   if (packet.protocol == Protocol::udp) return receive_udp(world, std::move(frame), packet, from);
+  if (packet.protocol == Protocol::tcp) return receive_tcp(world, std::move(frame), packet, from);
   if (packet.protocol == Protocol::icmp && v4) return receive_icmp(world, packet, from);
   if (packet.protocol == Protocol::icmpv6 && !v4) return receive_icmpv6(world, packet, from);
   if (packet.version == 6 && static_cast<std::uint8_t>(packet.protocol) == wire::Ipv6NextHeader::kNone) {

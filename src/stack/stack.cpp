@@ -21,14 +21,6 @@ StackOptions with_sane_limits(StackOptions options) {
   return options;
 }
 
-// A key of its own for each use, from the one secret.
-SipKey derive(const StackOptions& options, std::uint64_t use) {
-  const auto secret = std::span(options.secret);
-  const SipKey root = SipKey::from(secret.first<16>());
-  const SipKey salt = SipKey::from(secret.last<16>());
-  return {siphash(root, std::array{salt.k0, use}), siphash(root, std::array{salt.k1, ~use})};
-}
-
 bool inside(const SlotRange& range, const FrameRegion& region) {
   return range.count != 0 && range.first < region.slot_count() &&
          range.count <= region.slot_count() - range.first;
@@ -40,27 +32,33 @@ bool overlap(const SlotRange& a, const SlotRange& b) {
 
 }  // namespace
 
-World::World(ConsumerEnd end, FrameRegion& region, std::unique_ptr<FrameRegion> large_memory,
-             const StackOptions& wanted)
+SipKey World::derive(std::uint64_t use) const {
+  const auto secret = std::span(options.secret);
+  const SipKey root = SipKey::from(secret.first<16>());
+  const SipKey salt = SipKey::from(secret.last<16>());
+  return {siphash(root, std::array{salt.k0, use}), siphash(root, std::array{salt.k1, ~use})};
+}
+
+World::World(ConsumerEnd end, FrameRegion& region, OwnMemory own, const StackOptions& wanted)
     : options(with_sane_limits(wanted)),
       channel(std::move(end)),
-      large_region(std::move(large_memory)),
+      memory(std::move(own)),
       rx(region, wanted.rx.first, wanted.rx.count, FramePool::Start::all_lent),
       tx(region, wanted.tx.first, wanted.tx.count, FramePool::Start::all_free),
-      large(*large_region, 0, large_region->slot_count(), FramePool::Start::all_free),
-      neighbours({.capacity = wanted.limits.neighbours,
-                  .resolved_outside = !wanted.link.bare,
-                  .key = derive(wanted, 1)}),
-      paths(wanted.limits.narrow_paths, derive(wanted, 2)),
+      large(*memory.large, 0, memory.large->slot_count(), FramePool::Start::all_free),
+      spill(*memory.spill, 0, memory.spill->slot_count(), FramePool::Start::all_free),
+      neighbours(
+          {.capacity = wanted.limits.neighbours, .resolved_outside = !wanted.link.bare, .key = derive(1)}),
+      paths(wanted.limits.narrow_paths, derive(2)),
       reassembler(large, counters,
                   {.datagrams = wanted.limits.reassemblies,
                    .of_source = wanted.limits.reassemblies_of_source,
-                   .key = derive(wanted, 3)}),
+                   .key = derive(3)}),
       error_budget(wanted.limits.icmp_errors_per_second, wanted.limits.icmp_errors_per_second / 10 + 1),
-      sockets({wanted.limits.udp_sockets, wanted.rx, large_region->slot_count()}, derive(wanted, 4),
-              counters),
+      sockets({wanted.limits.udp_sockets, wanted.rx, memory.large->slot_count()}, derive(4), counters),
       egress({channel, tx, options.link, net, routes, neighbours, paths, sockets, counters, options.limits},
-             derive(wanted, 5)) {
+             derive(5)),
+      tcp(*this) {
   net.set(wanted.addresses);
   given_routes = wanted.routes;
   rebuild_routes();
@@ -85,13 +83,17 @@ Result<std::unique_ptr<Stack>> Stack::open(ConsumerEnd channel, FrameRegion& fra
   }
   if (options.limits.udp_sockets == 0 || options.limits.udp_sockets > 65534 ||
       options.limits.large_slots == 0 || options.limits.neighbours == 0 ||
-      options.limits.waiting_frames == 0) {
-    return fail(ErrorCode::invalid_argument, "a limit of the stack is 0 or above 65534; use the defaults");
+      options.limits.waiting_frames == 0 || options.limits.spill_slots == 0 ||
+      options.limits.tcp.connections == 0 || options.limits.tcp.connections > 1u << 24) {
+    return fail(ErrorCode::invalid_argument, "a limit of the stack is 0 or too large; use the defaults");
   }
   auto large =
       FrameRegion::open({.slot_size = proto::kReassemblySlot, .slot_count = options.limits.large_slots});
   if (!large) return tl::unexpected(large.error());
-  auto world = std::make_unique<World>(std::move(channel), frames, std::move(*large), options);
+  auto spill = FrameRegion::open({.slot_size = frames.slot_size(), .slot_count = options.limits.spill_slots});
+  if (!spill) return tl::unexpected(spill.error());
+  auto world = std::make_unique<World>(std::move(channel), frames,
+                                       World::OwnMemory{std::move(*large), std::move(*spill)}, options);
   return std::unique_ptr<Stack>(new Stack(std::move(world)));
 }
 
@@ -127,6 +129,7 @@ void run_timers(World& world) {
   }
   world.reassembler.expire(world.now);
   if (world.paths.expire(world.now)) world.egress.invalidate();
+  world.tcp.impl().run_timers();
 }
 
 // Sends every released receive slot home, in one release of the ring, which has room for all.
@@ -156,21 +159,26 @@ PollResult Stack::poll(Instant now) noexcept {
   PollResult result;
   result.frames = take_burst(world);
   run_timers(world);
+  const bool unsent = world.tcp.impl().serve();
   world.egress.flush();
   result.recycled = recycle(world);
   result.sent = world.egress.take_sent();
   result.delivered = world.delivered;
-  result.more = result.frames == world.options.limits.burst;
+  result.more = unsent || result.frames == world.options.limits.burst;
   return result;
 }
 
 Instant Stack::next_deadline() const noexcept {
   const World& world = *world_;
-  return earlier(world.neighbours.next_deadline(),
-                 earlier(world.reassembler.next_deadline(), world.paths.next_expiry()));
+  const Instant others = earlier(world.reassembler.next_deadline(), world.paths.next_expiry());
+  return earlier(world.neighbours.next_deadline(), earlier(world.tcp.impl().next_deadline(), others));
 }
 
-bool Stack::pending() noexcept { return !world_->channel.rx.empty() || world_->rx.free_count() != 0; }
+bool Stack::pending() noexcept {
+  World& world = *world_;
+  return !world.channel.rx.empty() || world.rx.free_count() != 0 || world.tcp.impl().has_work();
+}
+Tcp& Stack::tcp() noexcept { return world_->tcp; }
 ConsumerEnd& Stack::channel() noexcept { return world_->channel; }
 const CounterPage& Stack::counters() const noexcept { return world_->counters; }
 const LinkFacts& Stack::link() const noexcept { return world_->options.link; }

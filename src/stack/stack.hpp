@@ -1,6 +1,6 @@
 // A stack is one consumer's protocol world behind its channel: it takes bursts of frames from the channel,
-// does Ethernet, IP, ICMP and UDP with them, and puts datagrams into the queues of its sockets; what is to be
-// sent is written into transmit frames and handed to the channel a burst at a time.
+// does Ethernet, IP, ICMP, UDP and TCP with them, and puts datagrams into the queues of its sockets (TCP:
+// tcp.hpp); what is to be sent is written into transmit frames and handed to the channel a burst at a time.
 //
 //      channel rx --> adopt --> ethernet -> ip -> (reassembly) -> udp --> socket queues --> receive()
 //      channel tx <-- frames <-- headers (cached for each peer) <-- udp <------------------ send()
@@ -28,6 +28,7 @@
 #include "netchannel/stats.hpp"
 #include "netchannel/time.hpp"
 #include "proto/route.hpp"
+#include "stack/tcp.hpp"
 
 namespace netchannel::stack {
 
@@ -57,7 +58,9 @@ struct StackLimits {
   std::uint32_t waiting_of_neighbour = 256;  // about what Linux lets wait (unres_qlen_bytes)
   std::uint32_t burst = 64;                  // frames taken in one poll
   std::uint32_t icmp_errors_per_second = 100;
-  std::uint32_t narrow_paths = 256;  // destinations whose path is known to be narrower than the link
+  std::uint32_t narrow_paths = 256;   // destinations whose path is known to be narrower than the link
+  std::uint32_t spill_slots = 16384;  // as large as a receive slot; cost nothing until used
+  TcpLimits tcp;
 };
 
 struct StackOptions {
@@ -186,6 +189,8 @@ class Stack {
   // A datagram that the owner has read from the kernel's socket. It is copied, and delivered as if it had
   // come by the wire. False: no socket takes it (counted).
   bool inject_slow_path(Bytes payload, const Endpoint& peer, const Endpoint& local) noexcept;
+
+  Tcp& tcp() noexcept;
 
  private:
   explicit Stack(std::unique_ptr<World> world);

@@ -2,10 +2,10 @@
 // proto/tcp; around it stand here the table that finds a segment's connection, the timers, the accept queues
 // and the way of segments into frames.
 //
-//   segment --> table --> connection: on_segment() --\
-//                  |----> TIME-WAIT entry             |--> touched; after the burst each is asked once:
-//                  \----> listener --> accept queue   |    poll_tx() -> frames -> channel
-//   write(), consume(), close(), timers -------------/
+//   segment --> table --> connection: on_segment() ---.
+//                 |-----> TIME-WAIT entry              |--> touched; after the burst each is asked once:
+//                 '-----> listener --> accept queue    |    poll_tx() -> frames -> channel
+//   write(), consume(), close(), timers --------------'
 //
 // Nothing here blocks or allocates once the stack is open (a connection's few words come from memory that was
 // reserved then). Calls take effect on the wire with flush() or the stack's next poll. One thread's.
@@ -50,21 +50,28 @@ struct TcpListen {
   bool cookies = true;  // when the SYN queue is full
   std::uint8_t ttl = 64, tos = 0;
   LeaseId lease = 0;
-  tcp::Settings settings;  // of the connections to come
+  tcp::Settings settings{};  // of the connections to come
 };
 
 struct TcpConnect {
-  Endpoint local;  // unspecified address: chosen by the route; port 0: an ephemeral one is chosen
+  Endpoint local{};  // unspecified address: chosen by the route; port 0: an ephemeral one is chosen
   Endpoint peer;
   std::uint8_t ttl = 64, tos = 0;
   LeaseId lease = 0;
-  tcp::Settings settings;
+  tcp::Settings settings{};
 };
 
 struct TcpReady {
   TcpHandle connection;        // or
   TcpListenerHandle listener;  // which has a connection to be accepted
   tcp::Events events = 0;      // of the connection, since it was named here last
+};
+
+struct TcpLimits {
+  std::uint32_t connections = 65536;  // cost memory only while they live
+  std::uint32_t time_waits = 16384;   // beyond: a connection ends without one (counted)
+  std::uint32_t listeners = 1024;
+  std::uint32_t resets_per_second = 1000;  // for segments of no connection
 };
 
 struct World;
@@ -128,6 +135,7 @@ class Tcp {
   // For the stack's other files.
   struct Impl;
   Impl& impl() { return *impl_; }
+  const Impl& impl() const { return *impl_; }
 
  private:
   std::unique_ptr<Impl> impl_;

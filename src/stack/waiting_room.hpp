@@ -9,6 +9,7 @@
 #include "netchannel/address.hpp"
 #include "netchannel/frame.hpp"
 #include "stack/stack.hpp"
+#include "stack/tcp.hpp"
 
 namespace netchannel::stack {
 
@@ -16,7 +17,8 @@ class WaitingRoom {
  public:
   struct Guest {
     Frame frame;
-    UdpHandle socket;  // whose it is, or none
+    UdpHandle socket;      // whose it is, ...
+    TcpHandle connection;  // ... or whose; or none
     Endpoint peer;
   };
   WaitingRoom(std::uint32_t neighbours, std::uint32_t frames, std::uint32_t of_neighbour)

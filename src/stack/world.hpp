@@ -15,20 +15,27 @@
 #include "stack/egress.hpp"
 #include "stack/local_net.hpp"
 #include "stack/stack.hpp"
+#include "stack/tcp_impl.hpp"
 #include "stack/udp_sockets.hpp"
 
 namespace netchannel::stack {
 
 struct World {
-  World(ConsumerEnd end, FrameRegion& region, std::unique_ptr<FrameRegion> large_region,
-        const StackOptions& wanted);
+  // Memory of the stack's own besides the device's slots.
+  struct OwnMemory {
+    std::unique_ptr<FrameRegion> large;  // for what does not fit a slot
+    std::unique_ptr<FrameRegion> spill;  // for what waits in queues while slots are scarce
+  };
+  World(ConsumerEnd end, FrameRegion& region, OwnMemory own, const StackOptions& wanted);
+  // A key of its own for each use, from the one secret.
+  SipKey derive(std::uint64_t use) const;
 
   CounterPage counters;
   StackOptions options;  // as given, but for `link`, which follows the device
   Instant now{};
   ConsumerEnd channel;
-  std::unique_ptr<FrameRegion> large_region;
-  FramePool rx, tx, large;
+  OwnMemory memory;
+  FramePool rx, tx, large, spill;
   LocalNet net;
   std::vector<proto::Route> given_routes;
   proto::RouteTable routes;
@@ -38,6 +45,7 @@ struct World {
   proto::TokenBucket error_budget;
   UdpSockets sockets;
   Egress egress;
+  Tcp tcp;
   std::uint32_t delivered = 0;  // packets put into queues in this poll
 
   // A packet that comes in several descriptors is put together here, also across bursts.

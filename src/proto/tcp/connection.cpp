@@ -112,7 +112,7 @@ std::uint32_t writable(const Connection& c) {
   return buffer > c.send.size() ? buffer - c.send.size() : 0;
 }
 
-std::size_t write(Connection& c, Bytes data, FramePool& pool, std::uint16_t headroom) {
+std::size_t write(Connection& c, Bytes data, FramePool& pool, std::uint16_t headroom, bool fill_slots) {
   const TcpState& s = c.state;
   const std::uint32_t room = writable(c);
   const Bytes part = data.first(std::min<std::size_t>(data.size(), room));
@@ -122,9 +122,11 @@ std::size_t write(Connection& c, Bytes data, FramePool& pool, std::uint16_t head
   // Small writes would each take a frame of their own: up to a point that is worth it, for the frame can then
   // be sent as it stands.
   const bool few = c.send.frames() < kFewFrames;
-  return c.send.write(
-      part, pool,
-      {.headroom = headroom, .fill = mss < slot ? slot / mss * mss : slot, .new_frame = all_sent && few});
+  const bool whole_segments = mss < slot && !fill_slots;
+  return c.send.write(part, pool,
+                      {.headroom = headroom,
+                       .fill = whole_segments ? slot / mss * mss : slot,
+                       .new_frame = all_sent && few});
 }
 
 void set_cork(Connection& c, bool on) {
@@ -132,6 +134,14 @@ void set_cork(Connection& c, bool on) {
   if (on) return;
   c.state.timers.cork = kForever;
   c.state.due.push_small = true;
+}
+
+void set_keepalive(Connection& c, bool on, Instant now) {
+  TcpState& s = c.state;
+  s.settings.keepalive = on;
+  s.keepalives = 0;
+  const bool runs = on && synchronized(s.state) && s.state != State::time_wait;
+  s.timers.keepalive = runs ? now + s.settings.keepalive_idle : kForever;
 }
 
 void consume(Connection& c, std::size_t bytes, Instant now) {

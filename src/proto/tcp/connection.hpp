@@ -101,12 +101,16 @@ Instant next_deadline(const TcpState& state);
 Events on_timer(Connection& c, Instant now);
 
 // Copies as much of `data` as the send buffer has room and the pool has frames for; returns how much. 0 in
-// states that send nothing. `headroom` is left free in each frame for headers.
-std::size_t write(Connection& c, Bytes data, FramePool& pool, std::uint16_t headroom);
+// states that send nothing. `headroom` is left free in each frame for headers. `fill_slots`: what is sent is
+// gathered from several frames anyway, so they need not end where segments do.
+std::size_t write(Connection& c, Bytes data, FramePool& pool, std::uint16_t headroom, bool fill_slots = false);
 // Bytes that write() would take now, frames permitting.
 std::uint32_t writable(const Connection& c);
 // More is coming at once (MSG_MORE, TCP_CORK), or not any more.
 void set_cork(Connection& c, bool on);
+// Probes of an idle connection (SO_KEEPALIVE): the first when settings.keepalive_idle has passed from now and
+// from the last segment.
+void set_keepalive(Connection& c, bool on, Instant now);
 
 // The application is done with the first `bytes` ready bytes (at most receive.readable()).
 void consume(Connection& c, std::size_t bytes, Instant now);
@@ -133,6 +137,9 @@ struct IcmpReport {
   std::uint16_t mss = 0;  // of too_big: the reported MTU less the headers, floor applied
 };
 Events on_icmp(Connection& c, const IcmpReport& report);
+// This host itself cannot reach the peer: no route, or the neighbour does not answer. Ends a handshake
+// (nobody can have forged it), and is a soft error after that.
+Events on_unreachable(Connection& c);
 // The path takes segments of this size now (payload without options), by whatever way that was learnt.
 void set_path_mss(Connection& c, std::uint16_t mss);
 

@@ -43,6 +43,13 @@ Events on_icmp(Connection& c, const IcmpReport& report) {
   return 0;
 }
 
+Events on_unreachable(Connection& c) {
+  TcpState& s = c.state;
+  if (s.state == State::closed || s.state == State::time_wait) return 0;
+  if (s.state == State::syn_sent) return finish(c, Failure::unreachable);
+  return note_soft(s, Failure::unreachable);
+}
+
 // RFC 1191 section 6.4 and RFC 8201 section 5.4: what was too large is sent again at once, in smaller
 // segments, and the congestion window is not reduced, for nothing was lost to congestion.
 void set_path_mss(Connection& c, std::uint16_t mss) {
