@@ -236,6 +236,28 @@ TEST_F(Send, a_zero_window_is_probed_with_back_off_and_for_ever) {  // MUST-35, 
   ours("P. 1001:2001(1000) ack 1");
 }
 
+// Row 95: nobody is left to decide how long to wait for the peer.
+TEST_F(Send, the_window_of_an_orphan_may_stay_closed_for_some_minutes_only) {
+  write(1000);
+  outbox.clear();
+  peer(". 1:1(0) ack 1001 win 0");
+  write(1000);
+  close();
+  const Instant begin = now;
+  while (state().state != State::closed && now - begin < 24h) {
+    wait(100ms);
+    while (!outbox.empty() && !outbox.front().segment.flags.rst()) {
+      outbox.pop_front();
+      peer(". 1:1(0) ack 1001 win 0");
+    }
+    if (!outbox.empty()) break;
+  }
+  ours("R. 1001:1001(0) ack 1");
+  EXPECT_GT(now - begin, 2min);
+  EXPECT_LT(now - begin, 10min);
+  EXPECT_EQ(state().failure, Failure::timed_out);
+}
+
 TEST_F(Send, a_window_probe_without_answers_ends_the_connection) {
   write(1000);
   peer(". 1:1(0) ack 1001 win 0");
@@ -309,6 +331,32 @@ TEST_F(Keepalive, is_put_off_by_traffic) {
 TEST_F(Keepalive, a_probe_of_the_peer_is_answered) {
   peer(". 0:0(0) ack 1");
   ours(". 1:1(0) ack 1");
+}
+
+TEST_F(Keepalive, can_be_turned_on_and_off_at_any_time) {
+  set_up({.settings = plain_settings()});
+  establish();
+  wait(3h);
+  silence();
+  state().settings.keepalive_idle = 1min;
+  set_keepalive(connection(), true, now);
+  wait(1min - 1ns);
+  silence();
+  wait(1ns);
+  ours(". 0:0(0) ack 1");
+  set_keepalive(connection(), false, now);
+  wait(24h);
+  silence();
+}
+
+TEST_F(Keepalive, gives_up_after_the_user_timeout_if_there_is_one) {  // as Linux has it
+  state().settings.user_timeout = 2h + 3min;
+  wait(2h + 3min);
+  for (int i = 0; i < 3; ++i) ours(". 0:0(0) ack 1");
+  EXPECT_EQ(state().state, State::established);
+  wait(75s);
+  ours("R. 1:1(0) ack 1");
+  EXPECT_EQ(state().failure, Failure::timed_out);
 }
 
 TEST_F(Send, the_retransmission_timer_doubles) {  // RFC 6298 (5.5)

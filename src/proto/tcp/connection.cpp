@@ -123,10 +123,9 @@ std::size_t write(Connection& c, Bytes data, FramePool& pool, std::uint16_t head
   // be sent as it stands.
   const bool few = c.send.frames() < kFewFrames;
   const bool whole_segments = mss < slot && !fill_slots;
-  return c.send.write(part, pool,
-                      {.headroom = headroom,
-                       .fill = whole_segments ? slot / mss * mss : slot,
-                       .new_frame = all_sent && few});
+  return c.send.write(
+      part, pool,
+      {.headroom = headroom, .fill = whole_segments ? slot / mss * mss : slot, .new_frame = all_sent && few});
 }
 
 void set_cork(Connection& c, bool on) {

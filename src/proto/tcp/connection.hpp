@@ -103,7 +103,8 @@ Events on_timer(Connection& c, Instant now);
 // Copies as much of `data` as the send buffer has room and the pool has frames for; returns how much. 0 in
 // states that send nothing. `headroom` is left free in each frame for headers. `fill_slots`: what is sent is
 // gathered from several frames anyway, so they need not end where segments do.
-std::size_t write(Connection& c, Bytes data, FramePool& pool, std::uint16_t headroom, bool fill_slots = false);
+std::size_t write(Connection& c, Bytes data, FramePool& pool, std::uint16_t headroom,
+                  bool fill_slots = false);
 // Bytes that write() would take now, frames permitting.
 std::uint32_t writable(const Connection& c);
 // More is coming at once (MSG_MORE, TCP_CORK), or not any more.

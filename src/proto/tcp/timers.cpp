@@ -22,6 +22,14 @@ Events give_up(Connection& c) {
   return finish(c, why);
 }
 
+// The peer may still be there and hold its half for ever.
+Events give_up_with_reset(Connection& c) {
+  c.shared->counters.add(Counter::tcp_timed_out);
+  abort(c);
+  c.state.failure = Failure::timed_out;
+  return kClosed;
+}
+
 // RFC 2923 section 2.1: if only large segments vanish the path has a hole for them. Every other attempt is
 // made with smaller ones; the attempt that gets through shows which it was.
 void suspect_black_hole(Connection& c) {
@@ -63,6 +71,9 @@ Events on_persist(Connection& c, Instant now) {
   TcpState& s = c.state;
   ++s.attempts;
   if (s.attempts > s.settings.retries) return give_up(c);
+  // MUST-37 lets a peer that answers keep its window closed for ever, if the application wants that (RFC
+  // 6429). An orphan has none: it ends when the back-off does, as in Linux.
+  if (s.orphaned && s.rtt.timeout() >= RttEstimator::kMaxRto) return give_up_with_reset(c);
   // A window that takes something is filled; a closed one is asked (MUST-35, MUST-36).
   if (s.snd_una + s.snd_wnd > s.snd_nxt) {
     s.due.push_small = true;
@@ -89,11 +100,10 @@ Events on_keepalive(Connection& c, Instant now) {
   }
   s.timers.keepalive = now + s.settings.keepalive_interval;
   if (!c.sent.empty() || s.timers.persist != kForever) return 0;
-  if (s.keepalives >= s.settings.keepalive_probes) {
-    abort(c);
-    s.failure = Failure::timed_out;
-    return kClosed;
-  }
+  const Duration patience = s.settings.user_timeout;
+  const bool dead = patience == Duration{0} ? s.keepalives >= s.settings.keepalive_probes
+                                            : s.keepalives > 0 && now - s.received_at >= patience;
+  if (dead) return give_up_with_reset(c);
   ++s.keepalives;
   s.due.window_probe = true;
   return 0;
