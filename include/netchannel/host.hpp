@@ -4,9 +4,9 @@
 //   auto host = netchannel::Host::open({.path = Path::automatic, .device = "eth0"});
 //   auto socket = host->udp({IpAddress::any_v4(), 7});
 //
-// On a channel path (xdp, tap) the packets come from the device's ring to this thread and are processed here;
-// on the kernel path the same handles stand over kernel sockets, so the same program measures one against the
-// other.
+// On a channel path (xdp, bulk, tap) the packets come from the device's ring to this thread and are processed
+// here; on the kernel path the same handles stand over kernel sockets, so the same program measures one
+// against the other.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,7 @@ enum class Path : std::uint8_t {
   kernel,          // kernel sockets, one call a message, as a plain program does
   kernel_batched,  // kernel sockets with recvmmsg, sendmmsg, UDP GSO and GRO
   xdp,             // AF_XDP on an interface: address, routes and neighbours are the kernel's
+  bulk,            // super-frames on an interface, beside the kernel as xdp
   tap,             // a TAP device of our own: a bare device, no privileges on the real interface
 };
 std::string_view to_string(Path path);
@@ -56,12 +57,13 @@ struct XdpOptions {
 
 struct HostOptions {
   Path path = Path::automatic;
-  std::string device{};  // interface (xdp) or TAP name; empty: the interface of the default route, "nctap0"
+  std::string device{};  // interface or TAP name; empty: the interface of the default route, "nctap0"
   std::vector<Prefix> addresses{};    // tap only: our own addresses on the bare device
   std::vector<IpAddress> gateways{};  // tap only: default gateways, one a family at most
   WaitMode wait = WaitMode::adaptive;
   Duration spin_time = std::chrono::microseconds(100);  // adaptive: how long to spin before sleeping
-  // Slots of 2 KiB at MTU 1500, 16 KiB at 9000. 0: 8 MiB in each direction.
+  // Slots of 2 KiB at MTU 1500, 16 KiB at 9000; of 128 KiB on bulk. 0: 8 MiB in each direction, on bulk 512
+  // slots, of which only what frames have filled takes memory.
   std::uint32_t rx_frames = 0;
   std::uint32_t tx_frames = 0;
   std::uint32_t mtu = 1500;  // tap only

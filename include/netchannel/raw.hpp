@@ -17,7 +17,7 @@ struct RawDevice {
   std::uint32_t tx_frames = 0;  // the slots after them
 };
 
-// The same device as Host::open would use for xdp or tap. Errors as there.
+// The same device as Host::open would use for xdp, bulk or tap. Errors as there.
 Result<RawDevice> open_raw_device(const HostOptions& options);
 
 }  // namespace netchannel

@@ -5,6 +5,7 @@
 
 #include "control/route_to.hpp"
 #include "device/af_xdp/af_xdp.hpp"
+#include "device/bulk/bulk.hpp"
 #include "device/tap.hpp"
 
 namespace netchannel {
@@ -16,6 +17,9 @@ constexpr std::uint32_t kDefaultBytes = 8 << 20;
 std::uint32_t frames_or_default(std::uint32_t wanted, std::uint32_t slot_size) {
   return wanted != 0 ? wanted : std::max(kDefaultBytes / slot_size, 256u);
 }
+
+// A slot takes a super-frame, and mostly holds less: many of them, of which only the touched pages cost.
+constexpr std::uint32_t kBulkFrames = 512;
 
 Result<void> make_region(ChannelDevice& made, const HostOptions& options, std::uint32_t slot_size) {
   made.rx_frames = frames_or_default(options.rx_frames, slot_size);
@@ -51,25 +55,53 @@ device::XdpCopy to_device(XdpOptions::Copy copy) {
   return device::XdpCopy::automatic;
 }
 
-Result<ChannelDevice> open_xdp(const HostOptions& options) {
+// An interface that the kernel shares, and what the kernel knows of it.
+struct Shared {
+  std::string interface;
+  control::Mirror mirror;
+};
+
+Result<Shared> find_shared(const HostOptions& options) {
   auto interface =
       options.device.empty() ? control::default_interface() : Result<std::string>(options.device);
   if (!interface) return tl::unexpected(interface.error());
-  ChannelDevice made;
   auto mirror = control::Mirror::open(*interface);
   if (!mirror) return tl::unexpected(mirror.error());
-  made.mirror.emplace(std::move(*mirror));
+  return Shared{std::move(*interface), std::move(*mirror)};
+}
+
+Result<ChannelDevice> open_xdp(const HostOptions& options) {
+  auto shared = find_shared(options);
+  if (!shared) return tl::unexpected(shared.error());
+  ChannelDevice made;
+  made.mirror.emplace(std::move(shared->mirror));
   const std::uint32_t slot_size = device::AfXdpDevice::slot_size_for(made.mirror->snapshot().link.mtu);
   if (slot_size == 0) {
     return fail(ErrorCode::invalid_argument, "the interface's MTU is larger than AF_XDP can serve; lower it");
   }
   if (auto ready = make_region(made, options, slot_size); !ready) return tl::unexpected(ready.error());
   device::AfXdpOptions xdp;
-  xdp.interface = *interface;
+  xdp.interface = shared->interface;
   xdp.mode = to_device(options.xdp.mode);
   xdp.copy = to_device(options.xdp.copy);
   xdp.busy_poll = options.xdp.busy_poll;
   auto opened = device::AfXdpDevice::open(xdp, *made.region, *made.counters);
+  if (!opened) return tl::unexpected(opened.error());
+  made.device = std::move(*opened);
+  return made;
+}
+
+Result<ChannelDevice> open_bulk(HostOptions options) {
+  auto shared = find_shared(options);
+  if (!shared) return tl::unexpected(shared.error());
+  ChannelDevice made;
+  made.path = Path::bulk;
+  made.mirror.emplace(std::move(shared->mirror));
+  if (options.rx_frames == 0) options.rx_frames = kBulkFrames;
+  if (options.tx_frames == 0) options.tx_frames = kBulkFrames;
+  if (auto ready = make_region(made, options, device::BulkDevice::kSlotSize); !ready)
+    return tl::unexpected(ready.error());
+  auto opened = device::BulkDevice::open({.interface = shared->interface}, {*made.region, *made.counters});
   if (!opened) return tl::unexpected(opened.error());
   made.device = std::move(*opened);
   return made;
@@ -95,7 +127,14 @@ Result<ChannelDevice> open_tap(const HostOptions& options) {
 }  // namespace
 
 Result<ChannelDevice> open_channel_device(const HostOptions& options) {
-  return options.path == Path::tap ? open_tap(options) : open_xdp(options);
+  switch (options.path) {
+    case Path::tap:
+      return open_tap(options);
+    case Path::bulk:
+      return open_bulk(options);
+    default:
+      return open_xdp(options);
+  }
 }
 
 }  // namespace netchannel

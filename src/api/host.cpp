@@ -21,6 +21,7 @@ constexpr std::array kPaths = {
     PathName{Path::kernel, "kernel"},
     PathName{Path::kernel_batched, "kernel-batched"},
     PathName{Path::xdp, "xdp"},
+    PathName{Path::bulk, "bulk"},
     PathName{Path::tap, "tap"},
 };
 
