@@ -181,6 +181,49 @@ TEST_F(Queues, the_frame_limit_gives_up_islands_for_what_is_in_its_turn) {
   EXPECT_EQ(queue.readable(), 300U);
 }
 
+// Rows 96 and 103: the nodes are everybody's. Whoever collects what is ahead of a hole holds at most as much
+// as he leaves free, so that each of many gets a share and what is in its turn finds room.
+TEST_F(Queues, one_queue_leaves_as_many_nodes_as_it_holds_out_of_order) {
+  Shared small({.frames = 1024, .records = 1024, .islands = 1024}, counters);
+  ReceiveQueue greedy(small), second(small), third(small);
+  for (ReceiveQueue* queue : {&greedy, &second, &third}) queue->start({0});
+  const auto collect = [&](ReceiveQueue& queue) {
+    for (std::uint32_t i = 1; i <= 1024; ++i) queue.insert({i * 1000}, frame(300, std::byte{1}));
+    return queue.frames();
+  };
+  EXPECT_EQ(collect(greedy), 512U);
+  EXPECT_EQ(collect(second), 256U);
+  EXPECT_EQ(collect(third), 128U);
+  EXPECT_EQ(third.insert({0}, frame(300, std::byte{2})).advanced, 300U);
+  EXPECT_EQ(small.frames.free_count(), 127U);
+}
+
+TEST_F(Queues, what_is_in_its_turn_takes_the_place_of_islands_when_no_node_is_left) {
+  Shared small({.frames = 1024, .records = 1024, .islands = 1024}, counters);
+  ReceiveQueue queue(small);
+  queue.start({0});
+  for (std::uint32_t i = 1; i <= 20; ++i) queue.insert({i * 1000}, frame(300, std::byte{1}));
+  SendQueue other(small.frames);
+  other.start({0});
+  while (small.frames.free_count() > 0) other.append(frame(1, std::byte{0}));
+  const auto in = queue.insert({0}, frame(300, std::byte{2}));
+  EXPECT_FALSE(in.lost);
+  EXPECT_EQ(in.advanced, 300U);
+  EXPECT_EQ(queue.frames(), 20U) << "the island furthest away has gone";
+  EXPECT_EQ(queue.out_of_order(), 19U * 300U);
+}
+
+TEST_F(Queues, a_few_segments_may_always_wait_for_their_turn) {
+  Shared small({.frames = 1024, .records = 1024, .islands = 1024}, counters);
+  SendQueue other(small.frames);
+  other.start({0});
+  while (small.frames.free_count() > 4) other.append(frame(1, std::byte{0}));
+  ReceiveQueue queue(small);
+  queue.start({0});
+  for (std::uint32_t i = 1; i <= 10; ++i) queue.insert({i * 1000}, frame(300, std::byte{1}));
+  EXPECT_EQ(queue.frames(), 4U);
+}
+
 TEST_F(Queues, taking_a_frame_hands_it_over) {
   ReceiveQueue queue(shared);
   queue.start({0});

@@ -6,14 +6,26 @@
 
 namespace netchannel::tcp {
 
+namespace {
+
+constexpr std::size_t kFew = 4;
+
+// What is ahead of its turn may be an attacker's, and nobody can read it yet: a queue that holds as much of
+// it as it leaves free takes no more, so that many of them share and none starves what is in its turn.
+std::uint32_t fair_share(std::size_t free) { return static_cast<std::uint32_t>(std::max(free, kFew)); }
+
+}  // namespace
+
 ReceiveQueue::Inserted ReceiveQueue::insert(Seq seq, Frame&& frame) {
+  const bool in_turn = seq == next_;
   // What is in its turn goes before what is ahead of it.
-  while (seq == next_ && frames_ >= frame_limit_ && has_islands()) {
+  while (in_turn && has_islands() && (frames_ >= frame_limit_ || shared_.frames.free_count() == 0)) {
     give_up_last();
     shared_.counters.add(Counter::tcp_reneged);
   }
+  allowed_ = in_turn ? frame_limit_ : std::min(frame_limit_, fair_share(shared_.frames.free_count()));
   const auto size = static_cast<std::uint32_t>(frame.size());
-  if (seq != next_ || has_islands()) {
+  if (!in_turn || has_islands()) {
     const Seq before = next_;
     Inserted out = insert_island(seq, std::move(frame));
     island_to_ready();
@@ -41,7 +53,7 @@ bool ReceiveQueue::append(Chain& chain, Seq begin, Frame&& frame, bool growable)
       return true;
     }
   }
-  const std::uint32_t index = frames_ < frame_limit_ ? shared_.frames.take() : kNoNode;
+  const std::uint32_t index = frames_ < allowed_ ? shared_.frames.take() : kNoNode;
   if (index == kNoNode) return false;
   FrameNode& node = shared_.frames[index];
   node.frame = std::move(frame);
@@ -109,7 +121,10 @@ ReceiveQueue::Inserted ReceiveQueue::insert_island(Seq seq, Frame&& frame) {
 
 bool ReceiveQueue::new_island(std::uint32_t before, Seq seq, Frame&& frame) {
   const Seq end = seq + static_cast<std::uint32_t>(frame.size());
-  std::uint32_t index = islands_ < kMaxIslands ? shared_.islands.take() : kNoNode;
+  // In its turn it is an island for a moment only.
+  const std::uint32_t share = seq == next_ ? kMaxIslands : fair_share(shared_.islands.free_count());
+  const std::uint32_t most = std::min(kMaxIslands, share);
+  std::uint32_t index = islands_ < most ? shared_.islands.take() : kNoNode;
   if (index == kNoNode) {
     // Only for data that is nearer than what is given up, and never the island that this one is linked
     // behind.

@@ -7,9 +7,9 @@
 //
 // Islands are kept sorted, disjoint and not touching; each is a SACK block (RFC 2018). Data that was received
 // first wins: an overlapping segment only fills holes and never changes a byte that is already here. Bounded:
-// at most kMaxIslands islands and frame_limit() frames; beyond that the island furthest to the right is given
-// up (the peer keeps its data until it is acknowledged cumulatively, RFC 2018 section 8), so an insertion
-// costs at most a walk over kMaxIslands.
+// at most kMaxIslands islands and frame_limit() frames, and out of order no more than as many as are left to
+// all others; beyond that the island furthest to the right is given up (the peer keeps its data until it is
+// acknowledged cumulatively, RFC 2018 section 8), so an insertion costs at most a walk over kMaxIslands.
 #pragma once
 
 #include <array>
@@ -97,6 +97,7 @@ class ReceiveQueue {
                                                           kNoNode};  // touched last, first
   std::uint32_t frames_ = 0;
   std::uint32_t frame_limit_ = 0xffffffff;
+  std::uint32_t allowed_ = 0;  // frames that the insertion under way may bring us to
   std::uint32_t readable_ = 0;
   std::uint32_t out_of_order_ = 0;
   Seq next_;
