@@ -407,6 +407,36 @@ TEST_F(Boards, one_record_is_always_there_however_many_others_take) {
   EXPECT_TRUE(second.sent(second.end() + 10, Instant{1}, Duration{0}));
 }
 
+// Rows 97 and 103: who makes us cut records finer and finer leaves as many to all others.
+TEST_F(Boards, a_peer_that_sacks_every_other_byte_leaves_as_many_records_as_it_costs) {
+  Slab<TxRecord> few(1024);
+  Scoreboard attacked(few), other(few);
+  attacked.start({0});
+  other.start({0});
+  attacked.sent({10000}, Instant{1}, Duration{0});
+  Delivery delivery;
+  for (std::uint32_t i = 0; i < 5000; ++i) attacked.sack({2 * i + 1}, {2 * i + 2}, {}, delivery);
+  EXPECT_LE(attacked.records(), 513U);
+  for (std::int64_t i = 0; i < 200; ++i)
+    EXPECT_TRUE(other.sent(other.end() + 10, Instant{i * 1000}, Duration{0}));
+  EXPECT_EQ(other.records(), 200U);
+}
+
+TEST_F(Boards, without_a_record_new_data_joins_what_was_sent_before) {
+  Slab<TxRecord> few(1);
+  Scoreboard hog(few), board(few);
+  hog.start({0});
+  board.start({0});
+  while (few.available() > 0) few.take();
+  EXPECT_TRUE(board.sent({10}, Instant{0}, Duration{0}));
+  EXPECT_TRUE(board.sent({20}, Instant{1'000'000}, Duration{0}));
+  EXPECT_EQ(board.records(), 1U);
+  EXPECT_EQ(board.in_flight(), 20U);
+  Delivery delivery;
+  board.acknowledge({20}, {}, delivery);
+  EXPECT_LE(delivery.last_sent, Instant{0}) << "it may have been the first";
+}
+
 TEST_F(Boards, a_crowded_board_joins_transmissions_that_are_close_and_no_others) {
   Scoreboard board(shared.records);
   board.start({0});

@@ -4,11 +4,14 @@
 
 namespace netchannel::tcp {
 
+// Beyond a few, a board takes no more than it leaves to all others: its peer decides how finely it is cut.
 std::uint32_t Scoreboard::take() {
+  constexpr std::size_t kFew = 4;
+  const std::size_t share = std::max(records_.available(), kFew);
   std::uint32_t index = kNoNode;
   if (count_ == 0) {
     index = records_.take_reserved();
-  } else if (count_ < kMaxRecords) {
+  } else if (count_ < std::min<std::size_t>(kMaxRecords, share)) {
     index = records_.take();
   }
   if (index != kNoNode) ++count_;
@@ -35,21 +38,34 @@ void Scoreboard::clear() {
   begin_ = end_;
 }
 
+namespace {
+
+// Microseconds from the first transmission in the record until now.
+std::int64_t spread_of(const TxRecord& record, Instant now) {
+  return record.spread_us + (now - record.time + Duration(999)).count() / 1000;
+}
+
+}  // namespace
+
+bool Scoreboard::join_last(Seq end, Instant now) {
+  if (last_ == kNoNode) return false;
+  TxRecord& last = records_[last_];
+  if (last.fate != Fate::in_flight || last.retransmitted) return false;
+  last.spread_us = static_cast<std::uint16_t>(std::min<std::int64_t>(spread_of(last, now), 0xffff));
+  last.time = now;
+  last.end = end_ = end;
+  return true;
+}
+
 bool Scoreboard::sent(Seq end, Instant now, Duration together) {
   if (last_ != kNoNode) {
-    TxRecord& last = records_[last_];
-    const bool alike = last.fate == Fate::in_flight && !last.retransmitted;
-    const std::int64_t spread = last.spread_us + (now - last.time + Duration(999)).count() / 1000;
+    const TxRecord& last = records_[last_];
+    const std::int64_t spread = spread_of(last, now);
     const bool close = last.time == now || (count_ >= kCrowded && spread * 1000 <= together.count());
-    if (alike && (close || count_ == kMaxRecords)) {
-      last.end = end_ = end;
-      last.time = now;
-      last.spread_us = static_cast<std::uint16_t>(std::min<std::int64_t>(spread, 0xffff));
-      return true;
-    }
+    if (close && join_last(end, now)) return true;
   }
   const std::uint32_t index = take();
-  if (index == kNoNode) return false;
+  if (index == kNoNode) return join_last(end, now);
   records_[index] = {.begin = end_, .end = end, .time = now};
   (last_ == kNoNode ? first_ : records_[last_].next) = index;
   last_ = index;

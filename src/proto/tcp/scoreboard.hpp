@@ -115,6 +115,7 @@ class Scoreboard {
  private:
   std::uint32_t take();
   void give_back(std::uint32_t index);
+  bool join_last(Seq end, Instant now);
   bool split(std::uint32_t index, Seq at);
   void merge_next(std::uint32_t index);
   void deliver(const TxRecord& record, const DeliveryRule& rule, Delivery& out, bool cumulative);

@@ -58,6 +58,8 @@ class Slab {
   std::size_t capacity() const { return capacity_; }
   std::size_t free_count() const { return free_; }
   std::size_t used() const { return capacity_ - free_; }
+  // What take() could give.
+  std::size_t available() const { return free_ - reserved_; }
 
  private:
   static constexpr std::uint32_t kChunkBits = 10;
