@@ -364,6 +364,27 @@ TEST_F(Listen, the_iss_lies_beyond_the_time_wait_it_replaces) {  // RFC 6191
   EXPECT_GT(hand(syn()).reply.seq, usual + 5);
 }
 
+TEST_F(Listen, challenges_of_a_handshake_are_limited_too) {  // RFC 5961 section 7
+  hand(syn());
+  int answers = 0;
+  for (int i = 0; i < 1000; ++i) {
+    for (const SegmentIn& in : {segment(kRst, 1500), segment(kAck, 900000, 1), syn(900000)})
+      answers += hand(in).action == ListenAction::reply ? 1 : 0;
+    now = now + 1ms;
+  }
+  EXPECT_EQ(answers, 2) << "one each half second";
+  EXPECT_EQ(listener->size(), 1U);
+}
+
+TEST_F(Listen, a_cookie_takes_the_place_of_a_time_wait_only_if_its_number_lies_beyond) {  // RFC 6191
+  fill_queue();
+  const Seq usual = hand(syn()).reply.seq;
+  after = usual + 5;
+  EXPECT_EQ(hand(syn()).action, ListenAction::none) << "put off: the peer asks again";
+  after = usual - 5;
+  EXPECT_EQ(hand(syn()).reply.seq, usual);
+}
+
 TEST_F(Listen, ecn_is_agreed_on_if_asked_for) {
   SegmentIn in = syn();
   in.flags.bits |= TcpFlags::kEce | TcpFlags::kCwr;

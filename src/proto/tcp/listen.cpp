@@ -12,6 +12,7 @@ namespace {
 using wire::TcpFlags;
 
 constexpr Duration kFirstWait = std::chrono::seconds(1);  // RFC 6298 (2.1)
+constexpr Duration kChallengeInterval = std::chrono::milliseconds(500);
 constexpr Duration kCookieLife = std::chrono::seconds(128);
 
 std::uint32_t offered_window(const Settings& settings) {
@@ -114,6 +115,11 @@ ListenResult Listener::on_syn(const Arrival& arrival, const SegmentIn& segment, 
       return {};
     }
     h.iss = make_cookie(options_.secrets.cookies, arrival.flow, h.irs, h.peer_mss, now);
+    // The number cannot be chosen: it is beyond those of the TIME-WAIT by chance, or the peer asks again.
+    if (arrival.after && h.iss <= *arrival.after) {
+      counters_.add(Counter::tcp_syn_queue_full);
+      return {};
+    }
     const std::optional<std::uint8_t> scale = h.window_scaling ? std::optional(h.peer_wscale) : std::nullopt;
     if (!h.timestamps) h.window_scaling = h.sack = h.ecn = false;
     last_cookie_ = now;
@@ -128,6 +134,7 @@ ListenResult Listener::on_syn(const Arrival& arrival, const SegmentIn& segment, 
   first_free_ = entries_[index].next;
   entries_[index].flow = arrival.flow;
   entries_[index].handshake = h;
+  entries_[index].next_challenge = now;
   table_.insert(arrival.flow, index);
   link(index, now);
   return reply(syn_ack(h, tsval));
@@ -165,6 +172,16 @@ ListenResult Listener::on_ack(const Arrival& arrival, const SegmentIn& segment, 
   return out;
 }
 
+// RFC 5961 section 7: what an attacker could provoke has its limit.
+ListenResult Listener::challenge(Entry& entry, Instant now) {
+  if (now < entry.next_challenge) {
+    counters_.add(Counter::tcp_challenges_limited);
+    return {};
+  }
+  entry.next_challenge = now + kChallengeInterval;
+  return reply(plain_ack(entry.handshake, now));
+}
+
 // SYN-RECEIVED (section 3.10.7.4), for an entry that came from LISTEN (MUST-11).
 ListenResult Listener::on_entry(std::uint32_t index, const Arrival& arrival, const SegmentIn& segment,
                                 Instant now) {
@@ -177,17 +194,17 @@ ListenResult Listener::on_entry(std::uint32_t index, const Arrival& arrival, con
     if (in_order) {
       remove(index);  // back to LISTEN
     } else if (inside) {
-      return reply(plain_ack(h, now));  // RFC 5961 section 3.2
+      return challenge(entry, now);  // RFC 5961 section 3.2
     }
     return {};
   }
   if (segment.flags.syn() && !segment.flags.ack() && segment.seq == h.irs) {
     return reply(syn_ack(h, timestamp_ms(now) + h.ts_offset));  // the same SYN again: ours was lost
   }
-  if (segment.flags.syn()) return reply(plain_ack(h, now));  // RFC 5961 section 4.2
+  if (segment.flags.syn()) return challenge(entry, now);  // RFC 5961 section 4.2
   const bool old = h.timestamps && segment.options.timestamps &&
                    static_cast<std::int32_t>(segment.options.timestamps->value - h.ts_recent) < 0;
-  if (!inside || old) return reply(plain_ack(h, now));
+  if (!inside || old) return challenge(entry, now);
   if (!segment.flags.ack()) {
     counters_.add(Counter::tcp_bad_flags);
     return {};

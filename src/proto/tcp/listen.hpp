@@ -83,6 +83,7 @@ class Listener {
     FlowKey flow;
     Handshake handshake;
     Instant deadline;
+    Instant next_challenge;  // none before
     std::uint32_t next = kNoNode;
     std::uint32_t previous = kNoNode;
   };
@@ -94,6 +95,7 @@ class Listener {
   ListenResult on_syn(const Arrival& arrival, const SegmentIn& segment, Instant now);
   ListenResult on_ack(const Arrival& arrival, const SegmentIn& segment, Instant now);
   ListenResult on_entry(std::uint32_t index, const Arrival& arrival, const SegmentIn& segment, Instant now);
+  ListenResult challenge(Entry& entry, Instant now);
   Handshake negotiate(const Arrival& arrival, const SegmentIn& syn) const;
   void link(std::uint32_t index, Instant now);
   void unlink(std::uint32_t index);
