@@ -8,7 +8,9 @@
 #include <bit>
 #include <cerrno>
 
+#include "api/channel_tcp.hpp"
 #include "api/channel_udp.hpp"
+#include "api/tcp_ports.hpp"
 #include "device/clock.hpp"
 
 namespace netchannel {
@@ -63,13 +65,14 @@ Result<std::unique_ptr<HostImpl>> ChannelHost::open(const HostOptions& options) 
   return host;
 }
 
-ChannelHost::~ChannelHost() = default;
+ChannelHost::~ChannelHost() { tcp_ports_.reset(); }  // which unclaims
 
 Result<void> ChannelHost::start() {
   auto made = open_channel_device(options);
   if (!made) return tl::unexpected(made.error());
   made_ = std::move(*made);
   if (auto started = start_stack(); !started) return started;
+  tcp_ports_ = std::make_unique<TcpPorts>(*this);
   kernel_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!kernel_epoll_) {
     return fail(ErrorCode::system, "cannot make an epoll instance; raise the limit of open files", errno);
@@ -97,7 +100,7 @@ Result<void> ChannelHost::start_stack() {
   auto channel = Channel::open({.rx_ring = std::bit_ceil(std::max(made_.rx_frames, 64u)),
                                 .tx_ring = std::bit_ceil(std::max(made_.tx_frames, 64u)),
                                 .rx_slots = made_.rx_frames,
-                                .tx_slots = made_.tx_frames});
+                                .tx_slots = 2 * made_.tx_frames});  // a slot can be part of two packets
   if (!channel) return tl::unexpected(channel.error());
   channel_ = std::move(*channel);
   const driver::SlotRange rx{0, made_.rx_frames}, tx{made_.rx_frames, made_.tx_frames};
@@ -172,6 +175,7 @@ std::uint64_t ChannelHost::syscalls() const {
 
 bool ChannelHost::look_at_kernel() {
   ask_for_neighbours();
+  tcp_ports_->tidy();
   bool found = false;
   std::array<epoll_event, 16> events;
   const int n = ::epoll_wait(kernel_epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
@@ -199,7 +203,8 @@ void ChannelHost::take_changes() {
   }
   if (changes.has(control::kAddressesChanged)) feed_addresses();
   if (changes.has(control::kRoutesChanged) || changes.has(control::kAddressesChanged)) feed_routes();
-  const std::uint64_t sent = stack_->counters().read(Counter::udp_sent);
+  const std::uint64_t sent =
+      stack_->counters().read(Counter::udp_sent) + stack_->counters().read(Counter::tcp_segments_sent);
   const bool used = sent != sent_at_last_refresh_;
   sent_at_last_refresh_ = sent;
   for (const control::Neighbour& neighbour : changes.neighbours) {
@@ -214,7 +219,7 @@ void ChannelHost::take_changes() {
 void ChannelHost::feed_addresses() {
   const auto addresses = addresses_of(made_.mirror->snapshot());
   stack_->set_addresses(addresses);
-  for (ChannelUdp* socket : sockets_) (void)socket->update_claims();
+  for (ClaimSet* claims : claim_sets_) (void)claims->update();
 }
 
 void ChannelHost::feed_routes() { stack_->set_routes(routes_of(made_.mirror->snapshot())); }
@@ -268,7 +273,6 @@ void ChannelHost::unclaim(const FlowKey& flow) {
 }
 
 Result<void> ChannelHost::watch(ChannelUdp& socket, int fd) {
-  sockets_.push_back(&socket);
   if (fd < 0) return {};
   epoll_event event{};
   event.events = EPOLLIN;
@@ -279,10 +283,7 @@ Result<void> ChannelHost::watch(ChannelUdp& socket, int fd) {
   return {};
 }
 
-void ChannelHost::forget(ChannelUdp& socket) {
-  poller_impl.forget(&socket);
-  std::erase(sockets_, &socket);
-}
+void ChannelHost::forget(ChannelUdp& socket) { poller_impl.forget(&socket); }
 
 Result<std::unique_ptr<UdpSocketImpl>> ChannelHost::open_udp(const Endpoint& local, const UdpOptions& given) {
   auto socket = ChannelUdp::open(*this, local, given);
@@ -290,12 +291,14 @@ Result<std::unique_ptr<UdpSocketImpl>> ChannelHost::open_udp(const Endpoint& loc
   return std::unique_ptr<UdpSocketImpl>(std::move(*socket));
 }
 
-Result<std::unique_ptr<TcpListenerImpl>> ChannelHost::listen(const Endpoint&, const ListenOptions&) {
-  return fail(ErrorCode::not_supported, "TCP is not there yet on this path; use the kernel path");
+Result<std::unique_ptr<TcpListenerImpl>> ChannelHost::listen(const Endpoint& local,
+                                                             const ListenOptions& given) {
+  return ChannelTcpListener::open(*this, local, given);
 }
 
-Result<std::unique_ptr<TcpSocketImpl>> ChannelHost::connect(const Endpoint&, const ConnectOptions&) {
-  return fail(ErrorCode::not_supported, "TCP is not there yet on this path; use the kernel path");
+Result<std::unique_ptr<TcpSocketImpl>> ChannelHost::connect(const Endpoint& peer,
+                                                            const ConnectOptions& given) {
+  return ChannelTcp::connect(*this, peer, given);
 }
 
 }  // namespace netchannel

@@ -13,6 +13,7 @@
 
 #include "api/channel_device.hpp"
 #include "api/host_impl.hpp"
+#include "api/tcp_ports.hpp"
 #include "base/unique_fd.hpp"
 #include "channel/channel.hpp"
 #include "driver/driver.hpp"
@@ -49,6 +50,9 @@ class ChannelHost final : public HostImpl {
   // Datagrams of that kernel socket are injected into the stack.
   Result<void> watch(ChannelUdp& socket, int fd);
   void forget(ChannelUdp& socket);
+  void add(ClaimSet& claims) { claim_sets_.push_back(&claims); }
+  void remove(ClaimSet& claims) { std::erase(claim_sets_, &claims); }
+  TcpPorts& tcp_ports() { return *tcp_ports_; }
 
  private:
   explicit ChannelHost(const HostOptions& given) : HostImpl(given) {}
@@ -68,7 +72,8 @@ class ChannelHost final : public HostImpl {
   std::unique_ptr<driver::Driver> driver_;
   std::unique_ptr<stack::Stack> stack_;
   UniqueFd kernel_epoll_;  // the mirror and the reservations: asked in a spin, slept on
-  std::vector<ChannelUdp*> sockets_;
+  std::vector<ClaimSet*> claim_sets_;
+  std::unique_ptr<TcpPorts> tcp_ports_;
   std::map<FlowKey, int> claims_;  // how many sockets share each
   Instant next_look_;
   std::uint32_t short_turns_ = 0;

@@ -16,11 +16,6 @@ namespace {
 // The largest batch for which statuses are kept here when the caller wants none.
 constexpr std::size_t kBatch = 64;
 
-bool takes_family(const Endpoint& bound, const IpAddress& address, bool v6_only) {
-  if (bound.address.is_v4()) return address.is_v4();
-  return address.is_v6() || !v6_only;
-}
-
 Error to_error(const stack::SocketError& error) {
   switch (error.code) {
     case ErrorCode::refused:
@@ -66,12 +61,12 @@ Result<std::unique_ptr<ChannelUdp>> ChannelUdp::open(ChannelHost& host, const En
   socket->bound_.port = host.stack().udp_info(*handle)->local.port;
   const int fd = socket->reservation_ ? socket->reservation_->fd() : -1;
   if (auto watched = host.watch(*socket, fd); !watched) return tl::unexpected(watched.error());
-  if (auto claimed = socket->update_claims(); !claimed) return tl::unexpected(claimed.error());
+  if (auto claimed = socket->claims_.set(socket->bound_, {}); !claimed)
+    return tl::unexpected(claimed.error());
   return socket;
 }
 
 ChannelUdp::~ChannelUdp() {
-  for (const FlowKey& flow : claims_) host_.unclaim(flow);
   if (handle_) host_.stack().close_udp(handle_);
   host_.forget(*this);
 }
@@ -82,39 +77,6 @@ Endpoint ChannelUdp::local() const {
   return info ? info->local : bound_;
 }
 Endpoint ChannelUdp::peer() const { return peer_; }
-
-std::set<FlowKey> ChannelUdp::wanted_claims() const {
-  std::set<FlowKey> wanted;
-  if (!host_.steered()) return wanted;
-  const auto want = [&](const IpAddress& address) {
-    if (peer_ != Endpoint{} && peer_.address.is_v4() != address.is_v4()) return;
-    wanted.insert({Protocol::udp, {address, bound_.port}, peer_});
-  };
-  if (!bound_.address.is_unspecified()) {
-    want(bound_.address);
-    return wanted;
-  }
-  for (const Prefix& ours : host_.stack().addresses()) {
-    if (takes_family(bound_, ours.address, options_.v6_only)) want(ours.address);
-  }
-  return wanted;
-}
-
-Result<void> ChannelUdp::update_claims() {
-  const std::set<FlowKey> wanted = wanted_claims();
-  // The new ones first, so that no packet of a flow that stays ours goes to the kernel in between.
-  for (const FlowKey& flow : wanted) {
-    if (claims_.contains(flow)) continue;
-    if (auto claimed = host_.claim(flow); !claimed) return claimed;
-    claims_.insert(flow);
-  }
-  std::erase_if(claims_, [&](const FlowKey& flow) {
-    if (wanted.contains(flow)) return false;
-    host_.unclaim(flow);
-    return true;
-  });
-  return {};
-}
 
 Result<void> ChannelUdp::connect(const Endpoint& peer) {
   if (peer == Endpoint{} || peer.address.is_unspecified()) {
@@ -128,7 +90,7 @@ Result<void> ChannelUdp::connect(const Endpoint& peer) {
   if (reservation_) {
     if (auto connected = reservation_->connect(peer_); !connected) return connected;
   }
-  return update_claims();
+  return claims_.set(bound_, peer_);
 }
 
 Result<std::size_t> ChannelUdp::receive(std::span<Datagram> out, Wait wait) noexcept {

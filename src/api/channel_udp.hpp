@@ -5,8 +5,8 @@
 #pragma once
 
 #include <optional>
-#include <set>
 
+#include "api/claim_set.hpp"
 #include "api/udp_impl.hpp"
 #include "control/reservation.hpp"
 #include "stack/stack.hpp"
@@ -35,13 +35,10 @@ class ChannelUdp final : public UdpSocketImpl {
 
   // The kernel's socket is readable. Bounded work. Returns the system calls made.
   std::uint64_t take_slow_path();
-  // Claims what follows from the interface's addresses, the bind and the peer, and unclaims what no longer
-  // does.
-  Result<void> update_claims();
 
  private:
-  ChannelUdp(ChannelHost& host, const UdpOptions& options) : host_(host), options_(options) {}
-  std::set<FlowKey> wanted_claims() const;
+  ChannelUdp(ChannelHost& host, const UdpOptions& options)
+      : host_(host), options_(options), claims_(host, Protocol::udp, options.v6_only) {}
   void send_by_kernel(std::span<const OutDatagram> in, std::span<SendStatus> statuses);
 
   ChannelHost& host_;
@@ -50,7 +47,7 @@ class ChannelUdp final : public UdpSocketImpl {
   Endpoint peer_;
   std::optional<control::Reservation> reservation_;  // none on a bare device
   stack::UdpHandle handle_;
-  std::set<FlowKey> claims_;
+  ClaimSet claims_;
 };
 
 }  // namespace netchannel

@@ -153,7 +153,7 @@ std::uint32_t recycle(World& world) {
 
 PollResult Stack::poll(Instant now) noexcept {
   World& world = *world_;
-  world.now = world.egress.now = now;
+  set_time(now);
   world.delivered = 0;
   world.egress.reclaim();
   PollResult result;
@@ -167,6 +167,8 @@ PollResult Stack::poll(Instant now) noexcept {
   result.more = unsent || result.frames == world.options.limits.burst;
   return result;
 }
+
+void Stack::set_time(Instant now) noexcept { world_->now = world_->egress.now = now; }
 
 Instant Stack::next_deadline() const noexcept {
   const World& world = *world_;

@@ -136,8 +136,10 @@ class Stack {
   Stack& operator=(const Stack&) = delete;
 
   // One turn: reclaims sent slots, takes one burst, runs timers, sends home what was released. `now` never
-  // goes back. The other calls use the `now` of the last poll.
+  // goes back. The other calls use the `now` of the last poll or set_time().
   PollResult poll(Instant now) noexcept;
+  // For calls that send between two polls and read the time: it is `now`.
+  void set_time(Instant now) noexcept;
   // When a timer wants a poll even if nothing arrives. kForever: never.
   Instant next_deadline() const noexcept;
   // There is something in the channel at this moment: do not sleep.

@@ -165,9 +165,10 @@ bool Tcp::taken(const Endpoint& local, const Endpoint& peer) const {
   return impl_->find({Protocol::tcp, local, peer}) != ConnTable::kNone;
 }
 
-Result<Endpoint> Tcp::Impl::choose_local(const TcpConnect& options, Way& way) {
-  const IpAddress& peer = options.peer.address;
-  if (options.peer.port == 0 || peer.is_unspecified()) {
+Result<IpAddress> Tcp::source_for(const Endpoint& to, const IpAddress& local) const {
+  World& world = impl_->world;
+  const IpAddress& peer = to.address;
+  if (to.port == 0 || peer.is_unspecified()) {
     return fail(ErrorCode::invalid_argument, "a peer needs an address and a port", EINVAL);
   }
   // RFC 9293 MUST-46.
@@ -175,19 +176,22 @@ Result<Endpoint> Tcp::Impl::choose_local(const TcpConnect& options, Way& way) {
     return fail(ErrorCode::unreachable, "TCP needs one peer: not a group or a broadcast address",
                 ENETUNREACH);
   }
-  Endpoint local = options.local;
-  if (!local.address.is_unspecified() && !world.net.is_ours(local.address)) {
+  if (!local.is_unspecified() && !world.net.is_ours(local)) {
     return fail(ErrorCode::address_not_available, "not an address of this stack", EADDRNOTAVAIL);
   }
-  if (!local.address.is_unspecified() && local.address.is_v4() != peer.is_v4()) {
+  if (!local.is_unspecified() && local.is_v4() != peer.is_v4()) {
     return fail(ErrorCode::invalid_argument, "the local address is of the other family", EINVAL);
   }
-  way = world.egress.find_way(peer, local.address.is_unspecified() ? IpAddress{} : local.address);
-  if (way.status != SendStatus::queued) {
-    return fail(ErrorCode::unreachable, "no route to the peer through this device; use the kernel path",
-                ENETUNREACH);
-  }
-  local.address = way.source;
+  const Way way = world.egress.find_way(peer, local);
+  if (way.status == SendStatus::queued) return way.source;
+  return fail(ErrorCode::unreachable, "no route to the peer through this device; use the kernel path",
+              ENETUNREACH);
+}
+
+Result<Endpoint> Tcp::Impl::choose_local(const TcpConnect& options) const {
+  const auto source = world.tcp.source_for(options.peer, options.local.address);
+  if (!source) return tl::unexpected(source.error());
+  Endpoint local{*source, options.local.port};
   if (local.port != 0) {
     if (find({Protocol::tcp, local, options.peer}) == ConnTable::kNone) return local;
     return fail(ErrorCode::address_in_use, "this pair of ports has a connection, or had one a minute ago",
@@ -207,8 +211,7 @@ Result<Endpoint> Tcp::Impl::choose_local(const TcpConnect& options, Way& way) {
 
 Result<TcpHandle> Tcp::connect(const TcpConnect& options) {
   Impl& tcp = *impl_;
-  Way way;
-  const auto local = tcp.choose_local(options, way);
+  const auto local = tcp.choose_local(options);
   if (!local) return tl::unexpected(local.error());
   const FlowKey flow{Protocol::tcp, *local, options.peer};
   const auto place = tcp.take_place(flow, options.lease);

@@ -94,6 +94,9 @@ class Tcp {
   // The SYN leaves with the next flush(). Errors: address_not_available (not ours; no port free),
   // address_in_use (the pair is taken), unreachable (no route on this device), invalid_argument, no_memory.
   Result<TcpHandle> connect(const TcpConnect& options);
+  // The address that a connection to `peer` goes out from: `local`, unless that is unspecified. Errors: as
+  // connect().
+  Result<IpAddress> source_for(const Endpoint& peer, const IpAddress& local) const;
   // Whether a connection or TIME-WAIT has that pair.
   bool taken(const Endpoint& local, const Endpoint& peer) const;
 

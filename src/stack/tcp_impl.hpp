@@ -115,7 +115,7 @@ struct Tcp::Impl {
   std::uint16_t path_mss(const IpAddress& peer) const;
   std::uint32_t frames_for(const TcpConn& conn) const;
   void wake_starved();
-  Result<Endpoint> choose_local(const TcpConnect& options, Way& way);
+  Result<Endpoint> choose_local(const TcpConnect& options) const;
   void use(LeaseId lease);
   void unuse(LeaseId lease);
 
@@ -150,7 +150,7 @@ struct Tcp::Impl {
   std::vector<std::uint32_t> touched, serving, starved;
   std::vector<TcpReady> ready;
   std::vector<std::uint32_t> leases;  // uses of each
-  std::uint64_t ports_chosen = 0;
+  mutable std::uint64_t ports_chosen = 0;
 };
 
 }  // namespace netchannel::stack

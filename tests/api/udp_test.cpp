@@ -9,8 +9,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "netchannel/host.hpp"
-#include "testkit/veth_pair.hpp"
+#include "tests/api/every_path.hpp"
 #include "tests/api/kernel_peer.hpp"
 
 namespace netchannel {
@@ -19,72 +18,12 @@ namespace {
 using namespace std::chrono_literals;
 using testkit::VethOptions;
 
-struct Way {
-  const char* name;
-  Path path;
-  XdpOptions::Mode mode = XdpOptions::Mode::automatic;
-  WaitMode wait = WaitMode::adaptive;
-  std::uint32_t mtu = 1500;
-  bool offloads = true;
-};
-
-std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
-
-constexpr Way kWays[] = {
-    {"kernel", Path::kernel},
-    {"kernel_batched", Path::kernel_batched},
-    {"xdp_native", Path::xdp, XdpOptions::Mode::native},
-    {"xdp_generic", Path::xdp, XdpOptions::Mode::generic},
-    {"xdp_blocking", Path::xdp, XdpOptions::Mode::native, WaitMode::block},
-    {"xdp_without_peer_offloads", Path::xdp, XdpOptions::Mode::native, WaitMode::adaptive, 1500, false},
-    {"xdp_mtu_9000", Path::xdp, XdpOptions::Mode::native, WaitMode::adaptive, 9000},
-    {"tap", Path::tap},
-};
-
-class UdpOnEveryPath : public testkit::VethPair, public ::testing::WithParamInterface<Way> {
+class UdpOnEveryPath : public OnEveryPath {
  protected:
-  void SetUp() override {
-    VethPair::SetUp();
-    if (IsSkipped()) return;
-    const Way& way = GetParam();
-    build({.mtu = way.mtu, .offloads = way.offloads});
-    HostOptions options;
-    options.path = way.path;
-    options.wait = way.wait;
-    options.xdp.mode = way.mode;
-    if (way.path == Path::tap) {
-      options.addresses = {*Prefix::parse("10.88.0.1/24"), *Prefix::parse("fd88::1/64")};
-    } else {
-      options.device = "eth0";
-    }
-    auto opened = Host::open(options);
-    ASSERT_TRUE(opened) << describe(opened.error());
-    host.emplace(std::move(*opened));
-    if (way.path == Path::tap) {
-      must(
-          "ip addr add 10.88.0.2/24 dev nctap0 && ip addr add fd88::2/64 dev nctap0 nodad && ip link set "
-          "nctap0 up");
-    }
-  }
-  void TearDown() override {
-    host.reset();
-    VethPair::TearDown();
-  }
-
-  bool tap() const { return GetParam().path == Path::tap; }
-  IpAddress ours(bool v6 = false) const {
-    if (tap()) return *IpAddress::parse(v6 ? "fd88::1" : "10.88.0.1");
-    return v6 ? kOurV6 : kOurV4;
-  }
-  IpAddress theirs(bool v6 = false) const {
-    if (tap()) return *IpAddress::parse(v6 ? "fd88::2" : "10.88.0.2");
-    return v6 ? kPeerV6 : kPeerV4;
-  }
   // A kernel socket at the other end of the wire.
   KernelPeer peer(std::uint16_t port = 0, bool v6 = false) {
-    if (tap()) return KernelPeer({theirs(v6), port});
     std::optional<KernelPeer> made;
-    in_b([&] { made.emplace(Endpoint{theirs(v6), port}); });
+    at_the_other_end([&] { made.emplace(Endpoint{theirs(v6), port}); });
     return std::move(*made);
   }
   UdpSocket open(const Endpoint& local, UdpOptions options = {}) {
@@ -102,9 +41,6 @@ class UdpOnEveryPath : public testkit::VethPair, public ::testing::WithParamInte
     }
     return std::nullopt;
   }
-  Instant soon(Duration by = 5s) const { return host->now() + by; }
-
-  std::optional<Host> host;
 };
 
 // Receives one datagram and checks it whole.
@@ -395,8 +331,7 @@ TEST_P(UdpOnEveryPath, AnIdleWaitSleepsInsteadOfSpinning) {
   EXPECT_LT(cpu(after) - cpu(before), 100ms) << "a second of waiting used a tenth of a second of CPU";
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, UdpOnEveryPath, ::testing::ValuesIn(kWays),
-                         [](const auto& way) { return std::string(way.param.name); });
+INSTANTIATE_TEST_SUITE_P(Ways, UdpOnEveryPath, ::testing::ValuesIn(kWays), name_of_way);
 
 }  // namespace
 }  // namespace netchannel

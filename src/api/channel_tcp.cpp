@@ -1,0 +1,442 @@
+#include "api/channel_tcp.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "api/channel_host.hpp"
+#include "api/tcp_ports.hpp"
+#include "device/clock.hpp"
+
+namespace netchannel {
+namespace {
+
+tcp::Settings settings_of(const TcpOptions& options) {
+  tcp::Settings settings;
+  settings.no_delay = options.no_delay;
+  settings.quick_ack = options.quick_ack;
+  if (options.send_buffer != 0) settings.send_buffer = settings.send_buffer_max = options.send_buffer;
+  if (options.receive_buffer != 0)
+    settings.receive_buffer = settings.receive_buffer_max = options.receive_buffer;
+  settings.mss_limit = options.max_segment;
+  settings.user_timeout = options.user_timeout;
+  settings.keepalive = options.keepalive;
+  settings.keepalive_idle = options.keepalive_idle;
+  settings.keepalive_interval = options.keepalive_interval;
+  settings.keepalive_probes = options.keepalive_probes;
+  settings.congestion = options.congestion == CongestionControl::reno ? tcp::CongestionAlgorithm::reno
+                                                                      : tcp::CongestionAlgorithm::cubic;
+  settings.ecn = options.ecn ? tcp::EcnMode::request : tcp::EcnMode::accept;
+  return settings;
+}
+
+Error to_error(tcp::Failure failure) {
+  switch (failure) {
+    case tcp::Failure::refused:
+      return {ErrorCode::refused, ECONNREFUSED, "the peer has no listener on that port"};
+    case tcp::Failure::reset:
+      return {ErrorCode::reset, ECONNRESET, "the peer has reset the connection"};
+    case tcp::Failure::timed_out:
+      return {ErrorCode::timed_out, ETIMEDOUT, "the peer does not answer any more"};
+    case tcp::Failure::unreachable:
+      return {ErrorCode::unreachable, EHOSTUNREACH, "the peer cannot be reached"};
+    case tcp::Failure::none:
+    case tcp::Failure::aborted:
+      break;
+  }
+  return {ErrorCode::closed, EPIPE, "the connection is closed"};
+}
+
+// The peer has sent its FIN and everything before it has arrived.
+bool peer_has_ended(tcp::State state) {
+  switch (state) {
+    case tcp::State::close_wait:
+    case tcp::State::closing:
+    case tcp::State::last_ack:
+    case tcp::State::time_wait:
+    case tcp::State::closed:
+      return true;
+    default:
+      return false;
+  }
+}
+
+TcpConnectionState to_linux(tcp::State state) {
+  switch (state) {
+    case tcp::State::closed:
+      return TcpConnectionState::close;
+    case tcp::State::listen:
+      return TcpConnectionState::listen;
+    case tcp::State::syn_sent:
+      return TcpConnectionState::syn_sent;
+    case tcp::State::syn_received:
+      return TcpConnectionState::syn_recv;
+    case tcp::State::established:
+      return TcpConnectionState::established;
+    case tcp::State::fin_wait_1:
+      return TcpConnectionState::fin_wait1;
+    case tcp::State::fin_wait_2:
+      return TcpConnectionState::fin_wait2;
+    case tcp::State::close_wait:
+      return TcpConnectionState::close_wait;
+    case tcp::State::closing:
+      return TcpConnectionState::closing;
+    case tcp::State::last_ack:
+      return TcpConnectionState::last_ack;
+    case tcp::State::time_wait:
+      return TcpConnectionState::time_wait;
+  }
+  return TcpConnectionState::close;
+}
+
+// Polls until ready(), by the host's wait mode, until the deadline.
+template <class Ready>
+Result<void> wait_for(ChannelHost& host, Instant deadline, Ready&& ready) {
+  host.look_closely = true;  // the time of the last turn may be long ago
+  for (bool polled = false;; polled = true) {
+    if (ready()) {
+      host.busy();
+      return {};
+    }
+    if (polled && deadline == kNow) return fail(ErrorCode::would_block, "nothing to do now", EAGAIN);
+    if (host.poll()) {
+      host.busy();
+      continue;
+    }
+    if (deadline == kNow) continue;
+    if (deadline != kForever && host.turned_at >= deadline)
+      return fail(ErrorCode::timed_out, "the deadline has passed", ETIMEDOUT);
+    if (!host.idle(deadline)) return fail(ErrorCode::interrupted, "a signal came while waiting", EINTR);
+  }
+}
+
+constexpr Error kClosedHere{ErrorCode::closed, EBADF, "the socket has been closed by its owner"};
+
+}  // namespace
+
+ChannelTcp::ChannelTcp(ChannelHost& host, stack::TcpHandle connection)
+    : host_(host),
+      handle_(connection),
+      local_(host.stack().tcp().local(connection)),
+      peer_(host.stack().tcp().peer(connection)) {}
+
+ChannelTcp::~ChannelTcp() { close(); }
+
+HostImpl& ChannelTcp::host() noexcept { return host_; }
+const tcp::Connection* ChannelTcp::connection() const { return host_.stack().tcp().find(handle_); }
+
+Result<std::unique_ptr<TcpSocketImpl>> ChannelTcp::connect(ChannelHost& host, const Endpoint& peer,
+                                                           const ConnectOptions& options) {
+  stack::TcpConnect wanted{.local = options.local,
+                           .peer = peer,
+                           .ttl = options.tcp.ttl,
+                           .tos = options.tcp.tos,
+                           .settings = settings_of(options.tcp)};
+  host.poll();  // the time of the handshake is now
+  if (host.steered()) {
+    const auto source = host.stack().tcp().source_for(peer, options.local.address);
+    if (!source) return tl::unexpected(source.error());
+    const auto port = host.tcp_ports().for_connection({*source, options.local.port}, peer);
+    if (!port) return tl::unexpected(port.error());
+    wanted.local = port->local;
+    wanted.lease = port->lease;
+  }
+  const auto handle = host.stack().tcp().connect(wanted);
+  if (!handle) return tl::unexpected(handle.error());
+  auto socket = std::make_unique<ChannelTcp>(host, *handle);
+  socket->send_out();
+  return std::unique_ptr<TcpSocketImpl>(std::move(socket));
+}
+
+void ChannelTcp::send_out() {
+  host_.stack().set_time(device::monotonic_now());
+  host_.stack().tcp().flush();
+  host_.transmit();
+}
+
+std::optional<Error> ChannelTcp::failure() const {
+  const tcp::Connection* c = connection();
+  if (c == nullptr) return kClosedHere;
+  if (c->state.failure == tcp::Failure::none) return std::nullopt;
+  return to_error(c->state.failure);
+}
+
+Result<void> ChannelTcp::finish_connect(Instant deadline) noexcept {
+  const auto over = [&] {
+    const tcp::Connection* c = connection();
+    return c == nullptr ||
+           (c->state.state != tcp::State::syn_sent && c->state.state != tcp::State::syn_received);
+  };
+  if (auto waited = wait_for(host_, deadline, over); !waited) return waited;
+  if (const auto error = failure()) {
+    told_ = true;
+    return tl::unexpected(*error);
+  }
+  return {};
+}
+
+bool ChannelTcp::something_to_read() const {
+  const tcp::Connection* c = connection();
+  return c == nullptr || c->receive.readable() != 0 || peer_has_ended(c->state.state);
+}
+
+Result<std::size_t> ChannelTcp::receive(std::span<Bytes> out, Instant deadline) noexcept {
+  if (auto waited = wait_for(host_, deadline, [&] { return something_to_read(); }); !waited)
+    return tl::unexpected(waited.error());
+  const std::size_t n = host_.stack().tcp().spans(handle_, out);
+  if (n == 0) {
+    const auto error = failure();
+    if (!error || told_) return 0;
+    told_ = true;
+    return tl::unexpected(*error);
+  }
+  std::size_t bytes = 0;
+  for (const Bytes view : out.first(n)) bytes += view.size();
+  return bytes;
+}
+
+void ChannelTcp::consume(std::size_t bytes) noexcept { host_.stack().tcp().consume(handle_, bytes); }
+
+Result<std::size_t> ChannelTcp::read(std::span<const MutableBytes> to, Instant deadline) noexcept {
+  std::array<Bytes, 16> views;
+  std::size_t copied = 0;
+  std::size_t at = 0, offset = 0;  // where in `to`
+  while (at < to.size()) {
+    const auto got = copied == 0 ? receive(views, deadline)
+                                 : Result<std::size_t>(host_.stack().tcp().spans(handle_, views));
+    if (!got) return got;
+    if (*got == 0) break;
+    std::size_t used = 0;
+    for (Bytes view : views) {
+      while (!view.empty() && at < to.size()) {
+        const std::size_t n = std::min(view.size(), to[at].size() - offset);
+        std::memcpy(to[at].data() + offset, view.data(), n);
+        view = view.subspan(n);
+        used += n;
+        offset += n;
+        if (offset == to[at].size()) ++at, offset = 0;
+      }
+      if (at == to.size()) break;
+    }
+    copied += used;
+    consume(used);
+    std::fill(views.begin(), views.end(), Bytes{});
+  }
+  return copied;
+}
+
+std::size_t ChannelTcp::write_some(Bytes from) { return host_.stack().tcp().write(handle_, from); }
+
+Result<std::size_t> ChannelTcp::write(std::span<const Bytes> from, More more, Instant deadline) noexcept {
+  stack::Tcp& tcp = host_.stack().tcp();
+  if (more == More::yes) tcp.set_cork(handle_, true);
+  std::size_t total = 0;
+  for (Bytes part : from) {
+    while (!part.empty()) {
+      const std::size_t n = write_some(part);
+      part = part.subspan(n);
+      total += n;
+      if (n != 0) continue;
+      const tcp::Connection* c = connection();
+      const bool over = c == nullptr || c->state.state == tcp::State::closed || c->state.fin_queued;
+      if (over) {
+        if (total != 0) return total;
+        auto error = failure();
+        if (error && !told_) {
+          told_ = true;
+          return tl::unexpected(*error);
+        }
+        return fail(ErrorCode::closed, "the connection is closed for writing", EPIPE);
+      }
+      send_out();
+      const auto waited = wait_for(host_, deadline, [&] {
+        const tcp::Connection* now = connection();
+        return now == nullptr || now->state.state == tcp::State::closed || tcp.writable(handle_) != 0;
+      });
+      if (!waited) return total != 0 ? Result<std::size_t>(total) : tl::unexpected(waited.error());
+    }
+  }
+  if (more == More::yes) return total;
+  tcp.set_cork(handle_, false);
+  send_out();
+  // What Nagle's rule or the window holds back waits for acknowledgements, and who only writes must see them.
+  const tcp::Connection* c = connection();
+  if (c != nullptr && c->state.snd_nxt < c->send.end()) host_.poll();
+  return total;
+}
+
+Result<void> ChannelTcp::shutdown_write() noexcept {
+  if (connection() == nullptr) return tl::unexpected(kClosedHere);
+  host_.stack().tcp().shutdown_write(handle_);
+  send_out();
+  return {};
+}
+
+void ChannelTcp::forget() noexcept {
+  host_.poller_impl.forget(this);
+  send_out();
+  handle_ = {};
+}
+
+void ChannelTcp::close() noexcept {
+  if (!handle_) return;
+  host_.stack().tcp().close(handle_);
+  forget();
+}
+
+Result<void> ChannelTcp::close_gracefully(Instant deadline) noexcept {
+  if (connection() == nullptr) return tl::unexpected(kClosedHere);
+  if (auto ended = shutdown_write(); !ended) return ended;
+  const auto acknowledged = [&] {
+    const tcp::State state = connection()->state.state;
+    return state == tcp::State::closed || state == tcp::State::fin_wait_2 || state == tcp::State::time_wait;
+  };
+  const auto waited = wait_for(host_, deadline, acknowledged);
+  const auto error = failure();
+  close();
+  if (!waited) return waited;
+  if (error) return tl::unexpected(*error);
+  return {};
+}
+
+void ChannelTcp::abort() noexcept {
+  if (!handle_) return;
+  host_.stack().tcp().abort(handle_);
+  forget();
+}
+
+Result<void> ChannelTcp::set_options(const TcpOptions& options) noexcept {
+  tcp::Settings* settings = host_.stack().tcp().settings(handle_);
+  if (settings == nullptr) return tl::unexpected(kClosedHere);
+  const bool cork = settings->cork;
+  *settings = settings_of(options);
+  settings->cork = cork;
+  host_.stack().tcp().set_tos(handle_, options.tos);
+  send_out();
+  return {};
+}
+
+Result<void> ChannelTcp::set_no_delay(bool on) noexcept {
+  tcp::Settings* settings = host_.stack().tcp().settings(handle_);
+  if (settings == nullptr) return tl::unexpected(kClosedHere);
+  settings->no_delay = on;
+  send_out();
+  return {};
+}
+
+TcpInfo ChannelTcp::info() const noexcept {
+  const tcp::TcpInfo in = host_.stack().tcp().info(handle_);
+  TcpInfo out;
+  out.state = to_linux(in.state);
+  out.ca_state = in.ca_state;
+  out.retransmits = in.retransmits;
+  out.probes = in.probes;
+  out.backoff = in.backoff;
+  out.timestamps = in.timestamps;
+  out.sack = in.sack;
+  out.window_scaling = in.window_scaling;
+  out.ecn = in.ecn;
+  out.snd_wscale = in.snd_wscale;
+  out.rcv_wscale = in.rcv_wscale;
+  out.rto = in.rto;
+  out.ato = in.ato;
+  out.snd_mss = in.snd_mss;
+  out.rcv_mss = in.rcv_mss;
+  out.advmss = in.advmss;
+  out.pmtu_mss = in.pmtu_mss;
+  out.unacked = in.unacked;
+  out.sacked = in.sacked;
+  out.lost = in.lost;
+  out.last_data_sent = in.last_data_sent;
+  out.last_data_recv = in.last_data_recv;
+  out.last_ack_recv = in.last_ack_recv;
+  out.rtt = in.rtt;
+  out.rttvar = in.rttvar;
+  out.min_rtt = in.min_rtt;
+  out.snd_ssthresh = in.snd_ssthresh;
+  out.snd_cwnd = in.snd_cwnd;
+  out.snd_wnd = in.snd_wnd;
+  out.rcv_space = in.rcv_space;
+  out.total_retrans = in.total_retrans;
+  out.segs_in = in.segs_in;
+  out.segs_out = in.segs_out;
+  out.bytes_acked = in.bytes_acked;
+  out.bytes_received = in.bytes_received;
+  out.bytes_retrans = in.bytes_retrans;
+  out.notsent_bytes = in.notsent_bytes;
+  return out;
+}
+
+std::size_t ChannelTcp::readable() const noexcept {
+  const tcp::Connection* c = connection();
+  return c == nullptr ? 0 : c->receive.readable();
+}
+
+std::size_t ChannelTcp::writable() const noexcept { return host_.stack().tcp().writable(handle_); }
+
+std::uint32_t ChannelTcp::readiness() noexcept {
+  const tcp::Connection* c = connection();
+  if (c == nullptr) return kError;
+  std::uint32_t ready = 0;
+  if (something_to_read()) ready |= kReadable;
+  if (c->state.failure != tcp::Failure::none && !told_) ready |= kError | kReadable | kWritable;
+  const bool connecting =
+      c->state.state == tcp::State::syn_sent || c->state.state == tcp::State::syn_received;
+  if (!connecting && (writable() != 0 || c->state.state == tcp::State::closed)) ready |= kWritable;
+  return ready;
+}
+
+Result<std::unique_ptr<TcpListenerImpl>> ChannelTcpListener::open(ChannelHost& host, const Endpoint& local,
+                                                                  const ListenOptions& options) {
+  std::unique_ptr<ChannelTcpListener> listener(new ChannelTcpListener(host));
+  listener->local_ = local;
+  if (!local.address.is_unspecified() && !host.stack().is_ours(local.address)) {
+    return fail(ErrorCode::address_not_available,
+                "not an address of this host's interface; listen on one of those, or use the kernel path",
+                EADDRNOTAVAIL);
+  }
+  if (host.steered()) {
+    const auto port = host.tcp_ports().reserve(local, {.reuse_address = options.reuse_address,
+                                                       .reuse_port = options.reuse_port,
+                                                       .v6_only = options.v6_only});
+    if (!port) return tl::unexpected(port.error());
+    listener->local_ = port->local;
+    listener->lease_ = port->lease;
+  }
+  const auto handle = host.stack().tcp().listen({.local = listener->local_,
+                                                 .v6_only = options.v6_only,
+                                                 .backlog = std::max(options.backlog, 1U),
+                                                 .ttl = options.tcp.ttl,
+                                                 .tos = options.tcp.tos,
+                                                 .lease = listener->lease_,
+                                                 .settings = settings_of(options.tcp)});
+  if (!handle) {
+    host.tcp_ports().leave(listener->lease_);
+    listener->lease_ = 0;
+    return tl::unexpected(handle.error());
+  }
+  listener->handle_ = *handle;
+  return std::unique_ptr<TcpListenerImpl>(std::move(listener));
+}
+
+ChannelTcpListener::~ChannelTcpListener() {
+  host_.poller_impl.forget(this);
+  if (handle_) host_.stack().tcp().close(handle_);
+  host_.stack().tcp().flush();
+  host_.transmit();
+  host_.tcp_ports().leave(lease_);
+}
+
+HostImpl& ChannelTcpListener::host() noexcept { return host_; }
+
+Result<std::unique_ptr<TcpSocketImpl>> ChannelTcpListener::accept(Instant deadline) noexcept {
+  stack::Tcp& tcp = host_.stack().tcp();
+  if (auto waited = wait_for(host_, deadline, [&] { return tcp.waiting(handle_) != 0; }); !waited)
+    return tl::unexpected(waited.error());
+  return std::unique_ptr<TcpSocketImpl>(std::make_unique<ChannelTcp>(host_, *tcp.accept(handle_)));
+}
+
+std::size_t ChannelTcpListener::waiting() const noexcept { return host_.stack().tcp().waiting(handle_); }
+std::uint32_t ChannelTcpListener::readiness() noexcept { return waiting() != 0 ? kReadable : 0u; }
+
+}  // namespace netchannel
