@@ -66,6 +66,16 @@ std::uint32_t Tcp::Impl::find(const FlowKey& flow) const {
   });
 }
 
+// A connection may go out where a TIME-WAIT still is if its timestamps will be later than any that the old
+// one has sent (RFC 6191 from the other side; Linux's tcp_tw_reuse).
+bool Tcp::Impl::is_free(const FlowKey& flow) const {
+  const std::uint32_t number = find(flow);
+  if (number == ConnTable::kNone) return true;
+  if ((number & kTimeWaitBit) == 0) return false;
+  const tcp::TimeWait& wait = waits[number & ~kTimeWaitBit].wait;
+  return wait.timestamps && world.now - wait.ts_recent_at > std::chrono::seconds(1);
+}
+
 std::optional<std::uint32_t> Tcp::Impl::take_place(const FlowKey& flow, LeaseId lease) {
   const std::uint32_t place = places.take();
   if (place == tcp::kNoNode) {
@@ -162,7 +172,7 @@ std::uint32_t Tcp::waiting(TcpListenerHandle handle) const {
 }
 
 bool Tcp::taken(const Endpoint& local, const Endpoint& peer) const {
-  return impl_->find({Protocol::tcp, local, peer}) != ConnTable::kNone;
+  return !impl_->is_free({Protocol::tcp, local, peer});
 }
 
 Result<IpAddress> Tcp::source_for(const Endpoint& to, const IpAddress& local) const {
@@ -193,7 +203,7 @@ Result<Endpoint> Tcp::Impl::choose_local(const TcpConnect& options) const {
   if (!source) return tl::unexpected(source.error());
   Endpoint local{*source, options.local.port};
   if (local.port != 0) {
-    if (find({Protocol::tcp, local, options.peer}) == ConnTable::kNone) return local;
+    if (is_free({Protocol::tcp, local, options.peer})) return local;
     return fail(ErrorCode::address_in_use, "this pair of ports has a connection, or had one a minute ago",
                 EADDRINUSE);
   }
@@ -201,8 +211,7 @@ Result<Endpoint> Tcp::Impl::choose_local(const TcpConnect& options) const {
   const auto start = static_cast<std::uint32_t>(siphash(port_key, std::array{++ports_chosen}));
   for (std::uint32_t i = 0; i < kPorts; ++i) {
     local.port = static_cast<std::uint16_t>(kFirstPort + (start % kPorts + i) % kPorts);
-    const bool free =
-        find({Protocol::tcp, local, options.peer}) == ConnTable::kNone && listener_of(local) == 0;
+    const bool free = is_free({Protocol::tcp, local, options.peer}) && listener_of(local) == 0;
     if (free) return local;
   }
   return fail(ErrorCode::address_not_available, "every port towards this peer is in use or in TIME-WAIT",
@@ -214,6 +223,12 @@ Result<TcpHandle> Tcp::connect(const TcpConnect& options) {
   const auto local = tcp.choose_local(options);
   if (!local) return tl::unexpected(local.error());
   const FlowKey flow{Protocol::tcp, *local, options.peer};
+  tcp::Seq iss = tcp::initial_sequence(tcp.secrets.isn, flow, tcp.world.now);
+  if (const std::uint32_t old = tcp.find(flow); old != ConnTable::kNone) {
+    const tcp::Seq after = tcp.waits[old & ~Impl::kTimeWaitBit].wait.snd_nxt;
+    if (iss <= after) iss = after + 0x10000;
+    tcp.end_time_wait(old);
+  }
   const auto place = tcp.take_place(flow, options.lease);
   if (!place) return fail(ErrorCode::no_memory, "all connections of this stack are in use", ENOBUFS);
   TcpConn& conn = *tcp.places[*place].conn;
@@ -222,7 +237,7 @@ Result<TcpHandle> Tcp::connect(const TcpConnect& options) {
   const bool v4 = options.peer.address.is_v4();
   tcp::connect(conn.c,
                {.settings = options.settings,
-                .iss = tcp::initial_sequence(tcp.secrets.isn, flow, tcp.world.now),
+                .iss = iss,
                 .ts_offset = tcp::timestamp_offset(tcp.secrets.timestamps, flow),
                 .path_mss = tcp.path_mss(options.peer.address),
                 .default_mss = static_cast<std::uint16_t>(v4 ? 536 : 1220)},

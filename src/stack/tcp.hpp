@@ -97,7 +97,7 @@ class Tcp {
   // The address that a connection to `peer` goes out from: `local`, unless that is unspecified. Errors: as
   // connect().
   Result<IpAddress> source_for(const Endpoint& peer, const IpAddress& local) const;
-  // Whether a connection or TIME-WAIT has that pair.
+  // Whether a connection has that pair, or a TIME-WAIT that a new connection must wait for.
   bool taken(const Endpoint& local, const Endpoint& peer) const;
 
   // Null after close() and abort().

@@ -91,6 +91,7 @@ struct Tcp::Impl {
   TcpListenerState* get(TcpListenerHandle handle);
   TcpHandle handle_of(std::uint32_t place) const { return {place + 1, places[place].generation}; }
   std::uint32_t find(const FlowKey& flow) const;
+  bool is_free(const FlowKey& flow) const;
   void make_room_on_the_ring(Frame& frame);
   std::optional<std::uint32_t> take_place(const FlowKey& flow, LeaseId lease);
   void release(std::uint32_t place);

@@ -188,6 +188,26 @@ TEST_F(TcpPairTest, ALeaseIsInUseUntilTheLastTimeWaitIsOver) {
   EXPECT_EQ(b.tcp().uses(7), 0u);
 }
 
+TEST_F(TcpPairTest, APairInTimeWaitIsUsedAgainAfterASecond) {
+  start();
+  const TcpListenerHandle listener = listen();
+  const TcpConnect options{.local = {a.options.v4, 4000}, .peer = {b.options.v4, 80}};
+  for (int i = 0; i < 3; ++i) {
+    const auto [mine, theirs] = connect(listener, options);
+    a.tcp().close(mine);
+    a.tcp().flush();
+    run(1ms);
+    b.tcp().close(theirs);
+    b.tcp().flush();
+    run(1ms);
+    EXPECT_EQ(a.tcp().time_waits(), 1u);
+    const auto at_once = a.tcp().connect(options);
+    ASSERT_FALSE(at_once);
+    EXPECT_EQ(at_once.error().code, ErrorCode::address_in_use);
+    run(1100ms);
+  }
+}
+
 TEST_F(TcpPairTest, ManyConnectionsShareTheFramesOfOneStack) {
   a.options.slots = b.options.slots = 1024;
   start();
