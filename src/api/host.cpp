@@ -77,13 +77,16 @@ bool HostImpl::idle(Instant deadline, int also) {
       return true;
     }
   }
-  return !prepare_sleep() || sleep(now, deadline, also);
+  const bool poller_only = passive && also >= 0;
+  return (!poller_only && !prepare_sleep()) || sleep(now, deadline, also);
 }
 
 bool HostImpl::sleep(Instant now, Instant deadline, int also) {
   std::array<pollfd, 16> fds;
   std::size_t n = 0;
-  for (const int fd : sleep_fds) fds[n++] = pollfd{fd, POLLIN, 0};
+  if (!passive || also < 0) {
+    for (const int fd : sleep_fds) fds[n++] = pollfd{fd, POLLIN, 0};
+  }
   if (also >= 0) fds[n++] = pollfd{also, POLLIN, 0};
   const Instant until = earlier(deadline, next_deadline());
   if (until <= now) return true;

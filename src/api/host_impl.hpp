@@ -53,6 +53,9 @@ struct HostImpl {
   // nothing need not, so it may be some turns old: less than a microsecond.
   Instant turned_at;
   bool look_closely = true;  // the next turn must not be such a short one
+  // poll() does nothing on this path. A poller's wait then sleeps on the poller's descriptors alone: what has
+  // come for a socket that it does not watch is none of its business.
+  bool passive = false;
   std::uint64_t sleeps = 0;
 
  private:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/host_impl.hpp"
+#include "api/kernel_tcp.hpp"
 #include "base/unique_fd.hpp"
 #include "device/clock.hpp"
 #include "kernel/udp_socket.hpp"
@@ -34,6 +35,7 @@ class KernelHost final : public HostImpl {
     if (!epoll)
       return fail(ErrorCode::system, "cannot make an epoll instance; raise the limit of open files", errno);
     sleep_fds = {epoll.get()};
+    passive = true;
     path = options.path;
     batched = path == Path::kernel_batched;
     mode = batched ? "recvmmsg, sendmmsg, GSO and GRO" : "one call a message";
@@ -42,11 +44,12 @@ class KernelHost final : public HostImpl {
   }
 
   Result<std::unique_ptr<UdpSocketImpl>> open_udp(const Endpoint& local, const UdpOptions& given) override;
-  Result<std::unique_ptr<TcpListenerImpl>> listen(const Endpoint&, const ListenOptions&) override {
-    return fail(ErrorCode::not_supported, "TCP is not there yet on this path");
+  Result<std::unique_ptr<TcpListenerImpl>> listen(const Endpoint& local,
+                                                  const ListenOptions& given) override {
+    return KernelTcpListener::open(*this, tcp, local, given);
   }
-  Result<std::unique_ptr<TcpSocketImpl>> connect(const Endpoint&, const ConnectOptions&) override {
-    return fail(ErrorCode::not_supported, "TCP is not there yet on this path");
+  Result<std::unique_ptr<TcpSocketImpl>> connect(const Endpoint& peer, const ConnectOptions& given) override {
+    return KernelTcp::connect(*this, tcp, peer, given);
   }
   bool poll() override { return false; }
   bool prepare_sleep() override;
@@ -61,6 +64,7 @@ class KernelHost final : public HostImpl {
   CounterPage socket_counters;
   UniqueFd epoll;  // all sockets, for Host::wait()
   std::vector<KernelUdp*> sockets;
+  KernelTcpSockets tcp;
   std::uint64_t calls_of_closed = 0;
   bool batched = false;
 };
@@ -145,11 +149,12 @@ class KernelUdp final : public UdpSocketImpl {
 };
 
 bool KernelHost::prepare_sleep() {
-  return std::none_of(sockets.begin(), sockets.end(), [](const KernelUdp* s) { return s->pending() != 0; });
+  return tcp.prepare_sleep(epoll.get()) &&
+         std::none_of(sockets.begin(), sockets.end(), [](const KernelUdp* s) { return s->pending() != 0; });
 }
 
 std::uint64_t KernelHost::syscalls() const {
-  std::uint64_t total = calls_of_closed + sleeps;
+  std::uint64_t total = calls_of_closed + sleeps + tcp.syscalls;
   for (const KernelUdp* socket : sockets) total += socket->syscalls();
   return total;
 }

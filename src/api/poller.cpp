@@ -85,27 +85,36 @@ void PollerImpl::forget(const Pollable* socket) {
 std::size_t PollerImpl::look_at_sockets(std::span<Event> out) {
   std::size_t n = 0;
   const std::size_t count = entries_.size();
+  ++round_;
   for (std::size_t i = 0; i < count && n < out.size(); ++i) {
-    const Entry& entry = *entries_[(next_socket_ + i) % count];
-    if (entry.socket == nullptr || entry.fd >= 0) continue;
+    Entry& entry = *entries_[(next_socket_ + i) % count];
+    if (entry.socket == nullptr) continue;
     const std::uint32_t ready = entry.socket->readiness() & (entry.interest | kError);
-    if (ready != 0) out[n++] = Event{entry.token, ready};
+    if (ready == 0) continue;
+    entry.round = round_;
+    entry.at = n;
+    out[n++] = Event{entry.token, ready};
   }
   if (count != 0) next_socket_ = (next_socket_ + 1) % count;
   return n;
 }
 
-std::size_t PollerImpl::look_at_descriptors(std::span<Event> out) {
+// Behind the `filled` first of `out`, which are the sockets' own words; returns how many there are then.
+std::size_t PollerImpl::look_at_descriptors(std::span<Event> out, std::size_t filled) {
   std::array<epoll_event, 64> events;
-  const auto room = static_cast<int>(std::min(out.size(), events.size()));
-  if (room == 0) return 0;
-  const int n = ::epoll_wait(epoll_.get(), events.data(), room, 0);
-  for (int i = 0; i < n; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    const auto& entry = *static_cast<const Entry*>(events[at].data.ptr);
-    out[at] = Event{entry.token, from_epoll(events[at].events)};
+  const auto room = static_cast<int>(std::min(out.size() - filled, events.size()));
+  if (room == 0) return filled;
+  const int found = ::epoll_wait(epoll_.get(), events.data(), room, 0);
+  std::size_t n = filled;
+  for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(found, 0)))) {
+    const auto& entry = *static_cast<const Entry*>(event.data.ptr);
+    if (entry.round == round_ && entry.at < filled) {
+      out[entry.at].readiness |= from_epoll(event.events);
+    } else {
+      out[n++] = Event{entry.token, from_epoll(event.events)};
+    }
   }
-  return n > 0 ? static_cast<std::size_t>(n) : 0;
+  return n;
 }
 
 Result<std::size_t> PollerImpl::wait(std::span<Event> out, Instant deadline) {
@@ -119,7 +128,7 @@ Result<std::size_t> PollerImpl::wait(std::span<Event> out, Instant deadline) {
     if (epoll_ && (n == 0 || now - looked_at_descriptors_ > kDescriptorInterval)) {
       looked_at_descriptors_ = now;
       n = std::min(n, out.size() > 1 ? out.size() - 1 : n);
-      n += look_at_descriptors(out.subspan(n));
+      n = look_at_descriptors(out, n);
     }
     if (n != 0 || now >= deadline) {
       if (n != 0) host_.busy();

@@ -11,6 +11,7 @@
 
 #include "kernel/batches.hpp"
 #include "kernel/clock.hpp"
+#include "kernel/socket_calls.hpp"
 #include "kernel/udp_socket.hpp"
 
 namespace netchannel::kernel {
@@ -312,19 +313,11 @@ std::size_t UdpSocket::pending() const noexcept {
 Result<bool> UdpSocket::wait_writable(Instant deadline) noexcept { return wait_for(POLLOUT, deadline); }
 
 Result<bool> UdpSocket::wait_for(short events, Instant deadline) noexcept {
-  timespec remaining{};
-  if (deadline != kForever) {
-    const std::int64_t ns = (deadline - monotonic_now()).count();
-    if (ns <= 0) return false;
-    remaining = {ns / 1'000'000'000, ns % 1'000'000'000};
-  }
-  pollfd wanted{fd(), events, 0};
-  ++syscalls_;
-  const int ready = ::ppoll(&wanted, 1, deadline == kForever ? nullptr : &remaining, nullptr);
-  if (ready < 0) return tl::unexpected(receive_error(errno));
+  const auto ready = kernel::wait_for(fd(), events, deadline, syscalls_);
+  if (!ready) return tl::unexpected(ready.error());
   // An error that no receiving call would meet any more must not make every further wait return at once.
-  if ((wanted.revents & POLLERR) != 0 && connected()) drain_errors();
-  return ready > 0;
+  if ((*ready & POLLERR) != 0 && connected()) drain_errors();
+  return *ready != 0;
 }
 
 }  // namespace netchannel::kernel

@@ -12,58 +12,11 @@
 
 #include "kernel/batches.hpp"
 #include "kernel/socket_address.hpp"
+#include "kernel/socket_calls.hpp"
 
 namespace netchannel::kernel {
 
 namespace {
-
-bool set_option(int fd, int level, int name, int value) {
-  return ::setsockopt(fd, level, name, &value, sizeof(value)) == 0;
-}
-
-int get_option(int fd, int level, int name) {
-  int value = 0;
-  socklen_t size = sizeof(value);
-  return ::getsockopt(fd, level, name, &value, &size) == 0 ? value : -1;
-}
-
-tl::unexpected<Error> open_error(int sys_errno) {
-  switch (sys_errno) {
-    case EAFNOSUPPORT:
-    case EPROTONOSUPPORT:
-      return fail(ErrorCode::not_supported, "this kernel has no UDP of that family; use the other",
-                  sys_errno);
-    case EMFILE:
-    case ENFILE:
-      return fail(ErrorCode::no_memory, "too many open descriptors; close some or raise the limit",
-                  sys_errno);
-    case ENOMEM:
-    case ENOBUFS:
-      return fail(ErrorCode::no_memory, "no memory for a socket; free some", sys_errno);
-    default:
-      return fail(ErrorCode::system, "cannot make a UDP socket; see the error number", sys_errno);
-  }
-}
-
-tl::unexpected<Error> bind_error(int sys_errno) {
-  switch (sys_errno) {
-    case EADDRINUSE:
-      return fail(ErrorCode::address_in_use, "the port is taken; choose another or stop its owner",
-                  sys_errno);
-    case EADDRNOTAVAIL:
-      return fail(ErrorCode::address_not_available, "no interface has that address; bind to one that exists",
-                  sys_errno);
-    case EACCES:
-    case EPERM:
-      return fail(ErrorCode::not_permitted,
-                  "a port below 1024 needs CAP_NET_BIND_SERVICE; choose a higher one", sys_errno);
-    case EINVAL:
-      return fail(ErrorCode::invalid_argument, "a link-local address needs the interface that it belongs to",
-                  sys_errno);
-    default:
-      return fail(ErrorCode::system, "cannot bind the socket; see the error number", sys_errno);
-  }
-}
 
 tl::unexpected<Error> connect_error(int sys_errno) {
   switch (sys_errno) {
@@ -97,7 +50,7 @@ Result<UdpSocket> UdpSocket::open(const Endpoint& local, const UdpKernelOptions&
   const int family = local.address.is_v4() ? AF_INET : AF_INET6;
   // Blocking, since a plain program's is; whoever must not wait says so in each call.
   UniqueFd fd(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!fd) return open_error(errno);
+  if (!fd) return tl::unexpected(open_error(errno));
   UdpSocket socket(std::move(fd), family, pool, counters);
   if (auto done = socket.set_up(local, options); !done) return tl::unexpected(done.error());
   return socket;
@@ -111,7 +64,7 @@ Result<void> UdpSocket::set_up(const Endpoint& local, const UdpKernelOptions& op
   set_receive_buffer(options.receive_buffer);
   if (options.batched) set_up_batches(options);
   if (auto done = bind_to(local); !done) return done;
-  auto got = name();
+  auto got = local_name(fd());
   if (!got) return tl::unexpected(got.error());
   bound_ = local_ = *got;
   want_local_address(bound_.address.is_unspecified());
@@ -160,17 +113,8 @@ void UdpSocket::set_up_batches(const UdpKernelOptions& options) {
 
 Result<void> UdpSocket::bind_to(const Endpoint& local) {
   const SocketAddress address(local, family_, zone_);
-  if (::bind(fd(), &address.any, address.length) != 0) return bind_error(errno);
+  if (::bind(fd(), &address.any, address.length) != 0) return tl::unexpected(bind_error(errno));
   return {};
-}
-
-Result<Endpoint> UdpSocket::name() const {
-  SocketAddress address;
-  address.length = sizeof(address.v6);
-  if (::getsockname(fd(), &address.any, &address.length) != 0) {
-    return fail(ErrorCode::system, "the kernel does not tell the local address", errno);
-  }
-  return address.endpoint();
 }
 
 void UdpSocket::want_local_address(bool on) {
@@ -205,10 +149,8 @@ Result<void> UdpSocket::connect(const Endpoint& peer) {
     want_errors(false);
     return connect_error(why);
   }
-  SocketAddress other;
-  other.length = sizeof(other.v6);
-  peer_ = ::getpeername(fd(), &other.any, &other.length) == 0 ? other.endpoint() : peer;
-  if (auto got = name()) local_ = *got;
+  peer_ = peer_name(fd()).value_or(peer);
+  if (auto got = local_name(fd())) local_ = *got;
   if (local_from_kernel_) want_local_address(false);
   return {};
 }
@@ -222,7 +164,7 @@ Result<void> UdpSocket::disconnect() {
   want_errors(false);
   errors_ = {};
   get_option(fd(), SOL_SOCKET, SO_ERROR);  // reading forgets it
-  auto got = name();
+  auto got = local_name(fd());
   if (!got) return tl::unexpected(got.error());
   // A port that the kernel chose is given up when the socket disconnects.
   if (got->port != bound_.port) {

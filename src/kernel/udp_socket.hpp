@@ -115,7 +115,6 @@ class UdpSocket {
   void set_receive_buffer(std::uint32_t bytes);
   void set_up_batches(const UdpKernelOptions& options);
   Result<void> bind_to(const Endpoint& local);
-  Result<Endpoint> name() const;
   void want_local_address(bool on);
   void want_errors(bool on);
   Error told(int sys_errno) noexcept;
