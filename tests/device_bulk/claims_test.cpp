@@ -51,16 +51,6 @@ TEST_F(Claims, AClaimedPortComesToTheDeviceAndItsNeighbourToTheKernel) {
   EXPECT_TRUE(stays_silent(device));
 }
 
-TEST_F(Claims, SoDoesOneOverIpv6) {
-  auto device = open();
-  ASSERT_TRUE(device->claim({Protocol::udp, {kOurV6, 7000}, {}}));
-  auto peer = peer_socket({kPeerV6, 5000});
-  ASSERT_TRUE(peer.send_to({kOurV6, 7000}, bytes("hello")));
-  const auto got = receive(device);
-  ASSERT_EQ(got.size(), 1u);
-  EXPECT_EQ(udp_payload(got[0]), bytes("hello"));
-}
-
 TEST_F(Claims, AnExactClaimTakesItsPeerOnly) {
   auto device = open();
   ASSERT_TRUE(device->claim(kExact));

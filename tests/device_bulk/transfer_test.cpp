@@ -1,6 +1,7 @@
 // Frames and super-frames in and out against the kernel's sockets: sizes, checksums, order, sleeping, and
 // that every slot comes home and no frame goes uncounted.
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -198,6 +199,44 @@ TEST_F(Transfer, ABurstKeepsItsOrder) {
   const auto got = receive(device, 100);
   ASSERT_EQ(got.size(), 100u);
   for (std::uint8_t i = 0; i < 100; ++i) EXPECT_EQ(udp_payload(got[i]), pattern(20, i));
+}
+
+// A NIC gives single frames, and GRO joins those of a flow that come together: of UDP if the port's kernel
+// socket, which reserves it, has asked for that (UDP_GRO).
+TEST_F(Transfer, WhatGroHasJoinedComesWhole) {
+  build({.offloads = false});
+  must("ethtool -K eth0 gro on >/dev/null");
+  auto device = open();
+  ASSERT_TRUE(device->claim(kClaim));
+  auto reservation = KernelSocket::udp(kOurs);
+  auto peer = peer_socket(kPeer);
+  segment(peer, kSegment);
+  const Packet payload = pattern(10 * kSegment);
+  ASSERT_TRUE(peer.send_to(kOurs, payload));
+  EXPECT_EQ(receive(device, 10).size(), 10u) << "nobody has asked";
+  const int on = 1;
+  ASSERT_EQ(::setsockopt(reservation.fd(), IPPROTO_UDP, UDP_GRO, &on, sizeof on), 0);
+  ASSERT_TRUE(peer.send_to(kOurs, payload));
+  const auto got = receive_all(device);
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(udp_payload(got[0].bytes), payload);
+  EXPECT_EQ(got[0].first.segment_size, kSegment);
+  EXPECT_EQ(got[0].first.flags, kChecksumPartial);
+  EXPECT_FALSE(reservation.receive(std::chrono::milliseconds(0)));
+}
+
+TEST_F(Transfer, ABurstOfSuperFramesIsNoLargerThanACacheAndTheRestWaits) {
+  build();
+  auto device = open();
+  ASSERT_TRUE(device->claim(kClaim));
+  auto peer = peer_socket(kPeer);
+  segment(peer, kSegment);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(peer.send_to(kOurs, pattern(kSegments * kSegment)));
+  std::array<FrameDesc, kBurst> burst;
+  EXPECT_EQ(device->rx_burst(burst), 5u) << "256 KiB and what was begun";
+  pollfd ready{device->info().sleep_fd, POLLIN, 0};
+  EXPECT_EQ(::poll(&ready, 1, 0), 1);
+  EXPECT_EQ(receive(device, 15).size(), 15u);
 }
 
 TEST_F(Transfer, FramesThatCannotBeSentComeHomeCounted) {

@@ -42,10 +42,13 @@ Result<void> silence_kernel(const UniqueFd& control, ifreq& request) {
 Result<OwnTap> OwnTap::make(std::uint32_t send_buffer) {
   OwnTap tap;
   tap.fd.reset(::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
-  if (!tap.fd && (errno == ENOENT || errno == ENODEV || errno == ENXIO)) {
-    return fail(ErrorCode::not_supported, "no /dev/net/tun; load the tun module (modprobe tun)", errno);
+  if (!tap.fd) {
+    const int error = errno;
+    const bool missing = error == ENOENT || error == ENODEV || error == ENXIO;
+    return missing
+               ? fail(ErrorCode::not_supported, "no /dev/net/tun; load the tun module (modprobe tun)", error)
+               : refusal(error);
   }
-  if (!tap.fd) return refusal(errno);
   ifreq request{};
   constexpr std::string_view kPattern = "ncbulk%d";  // the kernel puts the first free number in
   kPattern.copy(request.ifr_name, IFNAMSIZ - 1);

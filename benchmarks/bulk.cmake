@@ -1,0 +1,1 @@
+netchannel_benchmark(bulk SOURCES bench_bulk.cpp USES device lab)
