@@ -160,7 +160,7 @@ std::optional<TcpHandle> Tcp::accept(TcpListenerHandle handle) {
   TcpConn& conn = *impl_->places[place].conn;
   listener->first = conn.next_waiting;
   if (--listener->count == 0) listener->last = 0;
-  conn.listener = 0;
+  conn.waiting = false;
   // What happened while it waited is news to whoever accepts it.
   if (conn.events != 0) impl_->note(place, conn.events);
   return impl_->handle_of(place);
@@ -278,12 +278,13 @@ std::size_t Tcp::write(TcpHandle handle, Bytes data) {
   Impl& tcp = *impl_;
   TcpConn* conn = tcp.owned(handle);
   if (conn == nullptr || data.empty()) return 0;
-  const std::uint32_t slot = tcp.world.tx.region().slot_size() - TcpEgress::kHeadroom;
-  const std::uint32_t frame = std::min(slot, std::max(tcp::effective_mss(conn->c.state), 1U));
-  const std::size_t most = std::size_t{tcp.frames_for(*conn)} * frame;
+  const FramePool& pool = tcp.world.tx;
   const std::size_t wanted = std::min<std::size_t>(data.size(), tcp::writable(conn->c));
-  const std::size_t written = tcp::write(conn->c, data.first(std::min(wanted, most)), tcp.world.tx,
-                                         TcpEgress::kHeadroom, tcp.egress.takes_super_frames());
+  const std::size_t written = tcp::write(conn->c, data.first(wanted), tcp.world.tx,
+                                         {.headroom = TcpEgress::kHeadroom,
+                                          .most_frames = tcp.frames_for(*conn),
+                                          .fill_slots = tcp.egress.takes_super_frames(),
+                                          .sparing = pool.free_count() < pool.count() / 2});
   if (written < wanted && !conn->starved) {
     conn->starved = true;
     tcp.starved.push_back(handle.place - 1);

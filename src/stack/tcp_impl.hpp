@@ -32,11 +32,11 @@ struct TcpConn {
   std::uint32_t way_generation = 0;  // ... as long as egress is in this generation
   MacAddress mac;
   LeaseId lease = 0;
-  std::uint32_t listener = 0;      // whose accept queue it is in; 0: none
-  std::uint32_t next_waiting = 0;  // in that queue
+  std::uint32_t next_waiting = 0;  // in the accept queue
   tcp::Events events = 0;          // not told yet
   std::uint8_t ttl = 64, tos = 0;
-  bool owned = true;  // somebody holds a handle, or will get one by accept()
+  bool owned = true;     // somebody holds a handle, or will get one by accept()
+  bool waiting = false;  // in an accept queue
   bool in_table = true;
   bool touched = false;  // to be asked for segments
   bool listed = false;   // in ready
@@ -122,8 +122,8 @@ struct Tcp::Impl {
 
   // Places and TIME-WAITs live in slabs, which cost resident memory only where they were used.
   struct Place {
-    std::uint32_t generation = 1;
     std::optional<TcpConn> conn;
+    std::uint32_t generation = 1;
   };
   static constexpr std::uint32_t kTimeWaitBit = 0x8000'0000;
   struct LinksOf {

@@ -10,7 +10,7 @@
 namespace netchannel::stack {
 namespace {
 
-bool is_synchronized_owner(const TcpConn& conn) { return conn.owned && conn.listener == 0; }
+bool has_an_owner(const TcpConn& conn) { return conn.owned && !conn.waiting; }
 
 }  // namespace
 
@@ -138,7 +138,7 @@ void Tcp::Impl::accept(TcpListenerState& listener, std::uint32_t number, const T
   TcpConn& conn = *places[*place].conn;
   conn.ttl = listener.given.ttl;
   conn.tos = listener.given.tos;
-  conn.listener = number;
+  conn.waiting = true;
   tcp::accept(conn.c, result.handshake, listener.given.settings, world.now);
   tcp::SegmentIn first = segment;
   conn.events = static_cast<tcp::Events>(conn.events | tcp::on_segment(conn.c, first, world.now));
@@ -191,7 +191,7 @@ void Tcp::Impl::on_unreachable(TcpHandle handle) {
 void Tcp::Impl::note(std::uint32_t place, tcp::Events events) {
   TcpConn& conn = *places[place].conn;
   conn.events = static_cast<tcp::Events>(conn.events | events);
-  if (events == 0 || conn.listed || !is_synchronized_owner(conn)) return;
+  if (events == 0 || conn.listed || !has_an_owner(conn)) return;
   conn.listed = true;
   ready.push_back({.connection = handle_of(place), .listener = {}, .events = 0});
 }

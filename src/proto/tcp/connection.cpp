@@ -112,20 +112,26 @@ std::uint32_t writable(const Connection& c) {
   return buffer > c.send.size() ? buffer - c.send.size() : 0;
 }
 
-std::size_t write(Connection& c, Bytes data, FramePool& pool, std::uint16_t headroom, bool fill_slots) {
+std::uint32_t useful_to_hold(const Connection& c) {
+  return 2 * std::min({c.state.congestion.cwnd, c.state.snd_wnd, 1U << 30});
+}
+
+std::size_t write(Connection& c, Bytes data, FramePool& pool, const WriteFrames& frames) {
   const TcpState& s = c.state;
   const std::uint32_t room = writable(c);
   const Bytes part = data.first(std::min<std::size_t>(data.size(), room));
-  const std::uint32_t slot = pool.region().slot_size() - headroom;
+  const std::uint32_t slot = pool.region().slot_size() - frames.headroom;
   const std::uint32_t mss = effective_mss(s);
   const bool all_sent = s.snd_nxt == c.send.end();
   // Small writes would each take a frame of their own: up to a point that is worth it, for the frame can then
   // be sent as it stands.
   const bool few = c.send.frames() < kFewFrames;
-  const bool whole_segments = mss < slot && !fill_slots;
-  return c.send.write(
-      part, pool,
-      {.headroom = headroom, .fill = whole_segments ? slot / mss * mss : slot, .new_frame = all_sent && few});
+  const bool whole_segments = mss < slot && !frames.fill_slots;
+  return c.send.write(part, pool,
+                      {.headroom = frames.headroom,
+                       .fill = whole_segments ? slot / mss * mss : slot,
+                       .most_frames = frames.most_frames,
+                       .new_frame = all_sent && few && !frames.sparing});
 }
 
 void set_cork(Connection& c, bool on) {

@@ -100,13 +100,25 @@ bool poll_tx(Connection& c, TxBatch& out, const TxLimits& limits, Instant now);
 Instant next_deadline(const TcpState& state);
 Events on_timer(Connection& c, Instant now);
 
+struct WriteFrames {
+  std::uint16_t headroom = 128;            // left free in each frame for headers
+  std::uint32_t most_frames = 0xffffffff;  // that may be taken from the pool
+  bool fill_slots = false;  // what is sent is gathered from several frames anyway: they need not end
+                            // where segments do
+  bool sparing = false;  // frames are scarce: fill those that are there, at the price of a copy when sending
+};
 // Copies as much of `data` as the send buffer has room and the pool has frames for; returns how much. 0 in
-// states that send nothing. `headroom` is left free in each frame for headers. `fill_slots`: what is sent is
-// gathered from several frames anyway, so they need not end where segments do.
-std::size_t write(Connection& c, Bytes data, FramePool& pool, std::uint16_t headroom,
-                  bool fill_slots = false);
+// states that send nothing.
+std::size_t write(Connection& c, Bytes data, FramePool& pool, const WriteFrames& frames);
+inline std::size_t write(Connection& c, Bytes data, FramePool& pool, std::uint16_t headroom) {
+  return write(c, data, pool, WriteFrames{.headroom = headroom});
+}
 // Bytes that write() would take now, frames permitting.
 std::uint32_t writable(const Connection& c);
+// Bytes that are worth holding for sending: twice what the windows let be in flight, so nothing while the
+// peer's is closed. A stack that is short of frames need not let a connection hold more; kWritable tells when
+// a closed window has opened.
+std::uint32_t useful_to_hold(const Connection& c);
 // More is coming at once (MSG_MORE, TCP_CORK), or not any more.
 void set_cork(Connection& c, bool on);
 // Probes of an idle connection (SO_KEEPALIVE): the first when settings.keepalive_idle has passed from now and

@@ -19,8 +19,9 @@ std::size_t SendQueue::write(Bytes data, FramePool& pool, const WriteLayout& lay
     done += part;
     end_ += static_cast<std::uint32_t>(part);
   };
-  if (last_ != kNoNode && nodes_[last_].growable && !layout.new_frame) put(nodes_[last_]);
-  while (done < data.size()) {
+  const bool append_first = !layout.new_frame || layout.most_frames == 0;
+  if (last_ != kNoNode && nodes_[last_].growable && append_first) put(nodes_[last_]);
+  for (std::uint32_t taken = 0; done < data.size() && taken < layout.most_frames; ++taken) {
     auto frame = pool.allocate(layout.headroom);
     if (!frame) break;
     if (!append(std::move(*frame))) break;

@@ -22,6 +22,7 @@ struct WriteLayout {
   std::uint16_t headroom = 128;  // left free in each frame for headers
   std::uint32_t fill =
       1460;  // bytes of data in a frame, a multiple of the segment size; at most what the slot takes
+  std::uint32_t most_frames = 0xffffffff;  // that may be taken from the pool
   bool new_frame = false;  // do not append to a frame that was sent already, so that its bytes start a packet
 };
 
