@@ -234,11 +234,12 @@ bool fin_reached(Connection& c) {
 
 namespace {
 
-// Where the window could end now.
+// Where the window could end now, as far as the header's field can say it.
 Seq right_edge(const Connection& c) {
   const TcpState& s = c.state;
   const std::uint32_t used = c.receive.readable();
-  return s.rcv_nxt + (s.receiver.buffer > used ? s.receiver.buffer - used : 0);
+  const std::uint32_t room = s.receiver.buffer > used ? s.receiver.buffer - used : 0;
+  return s.rcv_nxt + std::min(room, 0xffffU << s.rcv_wscale);
 }
 
 // RFC 9293 section 3.8.6.2.2: the edge moves by a worthwhile step or not at all.
