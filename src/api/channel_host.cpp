@@ -150,7 +150,27 @@ bool ChannelHost::poll() {
     next_look_ = now + kLookInterval;
     moved |= look_at_kernel();
   }
+  if (moved && poller_impl.has_sockets()) wake_ready();
   return moved;
+}
+
+// Tells the poller whom the stack has something for.
+void ChannelHost::wake_ready() {
+  const auto wake = [&](std::vector<Pollable*>& sockets, std::size_t index) {
+    if (Pollable* socket = at(sockets, index)) poller_impl.wake(*socket);
+  };
+  std::array<stack::UdpHandle, 64> datagrams;
+  while (const std::size_t n = stack_->take_ready(datagrams)) {
+    for (const stack::UdpHandle handle : std::span(datagrams).first(n))
+      wake(udp_sockets_, handle.value & 0xffff);
+  }
+  std::array<stack::TcpReady, 64> streams;
+  while (const std::size_t n = stack_->tcp().take_ready(streams)) {
+    for (const stack::TcpReady& ready : std::span(streams).first(n)) {
+      wake(tcp_sockets_, ready.connection.place);
+      wake(tcp_listeners_, ready.listener.value);
+    }
+  }
 }
 
 void ChannelHost::transmit() {

@@ -50,6 +50,10 @@ class ChannelHost final : public HostImpl {
   // Datagrams of that kernel socket are injected into the stack.
   Result<void> watch(ChannelUdp& socket, int fd);
   void forget(ChannelUdp& socket);
+  // Whom the stack's word that something has happened to a socket is for.
+  void enter(stack::UdpHandle handle, Pollable* socket) { at(udp_sockets_, handle.value & 0xffff) = socket; }
+  void enter(stack::TcpHandle handle, Pollable* socket) { at(tcp_sockets_, handle.place) = socket; }
+  void enter(stack::TcpListenerHandle handle, Pollable* socket) { at(tcp_listeners_, handle.value) = socket; }
   void add(ClaimSet& claims) { claim_sets_.push_back(&claims); }
   void remove(ClaimSet& claims) { std::erase(claim_sets_, &claims); }
   TcpPorts& tcp_ports() { return *tcp_ports_; }
@@ -65,6 +69,11 @@ class ChannelHost final : public HostImpl {
   void feed_addresses();
   void feed_routes();
   void ask_for_neighbours();
+  void wake_ready();
+  static Pollable*& at(std::vector<Pollable*>& sockets, std::size_t index) {
+    if (index >= sockets.size()) sockets.resize(index + 1);
+    return sockets[index];
+  }
 
   ChannelDevice made_;
   CounterPage driver_counters_;
@@ -72,6 +81,7 @@ class ChannelHost final : public HostImpl {
   std::unique_ptr<driver::Driver> driver_;
   std::unique_ptr<stack::Stack> stack_;
   UniqueFd kernel_epoll_;  // the mirror and the reservations: asked in a spin, slept on
+  std::vector<Pollable*> udp_sockets_, tcp_sockets_, tcp_listeners_;  // by their place in the stack
   std::vector<ClaimSet*> claim_sets_;
   std::unique_ptr<TcpPorts> tcp_ports_;
   std::map<FlowKey, int> claims_;  // how many sockets share each

@@ -118,7 +118,9 @@ ChannelTcp::ChannelTcp(ChannelHost& host, stack::TcpHandle connection)
     : host_(host),
       handle_(connection),
       local_(host.stack().tcp().local(connection)),
-      peer_(host.stack().tcp().peer(connection)) {}
+      peer_(host.stack().tcp().peer(connection)) {
+  host.enter(connection, this);
+}
 
 ChannelTcp::~ChannelTcp() { close(); }
 
@@ -274,6 +276,7 @@ Result<void> ChannelTcp::shutdown_write() noexcept {
 
 void ChannelTcp::forget() noexcept {
   host_.poller_impl.forget(this);
+  host_.enter(handle_, nullptr);
   send_out();
   handle_ = {};
 }
@@ -382,7 +385,8 @@ std::uint32_t ChannelTcp::readiness() noexcept {
   if (c->state.failure != tcp::Failure::none && !told_) ready |= kError | kReadable | kWritable;
   const bool connecting =
       c->state.state == tcp::State::syn_sent || c->state.state == tcp::State::syn_received;
-  if (!connecting && (writable() != 0 || c->state.state == tcp::State::closed)) ready |= kWritable;
+  const bool room = c->state.state == tcp::State::closed || host_.stack().tcp().may_write(handle_);
+  if (!connecting && room) ready |= kWritable;
   return ready;
 }
 
@@ -416,11 +420,13 @@ Result<std::unique_ptr<TcpListenerImpl>> ChannelTcpListener::open(ChannelHost& h
     return tl::unexpected(handle.error());
   }
   listener->handle_ = *handle;
+  host.enter(*handle, listener.get());
   return std::unique_ptr<TcpListenerImpl>(std::move(listener));
 }
 
 ChannelTcpListener::~ChannelTcpListener() {
   host_.poller_impl.forget(this);
+  host_.enter(handle_, nullptr);
   if (handle_) host_.stack().tcp().close(handle_);
   host_.stack().tcp().flush();
   host_.transmit();

@@ -58,6 +58,7 @@ Result<std::unique_ptr<ChannelUdp>> ChannelUdp::open(ChannelHost& host, const En
   auto handle = host.stack().open_udp(bind);
   if (!handle) return tl::unexpected(handle.error());
   socket->handle_ = *handle;
+  host.enter(*handle, socket.get());
   socket->bound_.port = host.stack().udp_info(*handle)->local.port;
   const int fd = socket->reservation_ ? socket->reservation_->fd() : -1;
   if (auto watched = host.watch(*socket, fd); !watched) return tl::unexpected(watched.error());
@@ -67,7 +68,10 @@ Result<std::unique_ptr<ChannelUdp>> ChannelUdp::open(ChannelHost& host, const En
 }
 
 ChannelUdp::~ChannelUdp() {
-  if (handle_) host_.stack().close_udp(handle_);
+  if (handle_) {
+    host_.enter(handle_, nullptr);
+    host_.stack().close_udp(handle_);
+  }
   host_.forget(*this);
 }
 

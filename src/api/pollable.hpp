@@ -6,6 +6,7 @@
 namespace netchannel {
 
 struct HostImpl;
+struct PollerEntry;
 
 class Pollable {
  public:
@@ -14,6 +15,8 @@ class Pollable {
   virtual std::uint32_t readiness() noexcept = 0;
   virtual int fd() const noexcept = 0;
   virtual HostImpl& host() noexcept = 0;
+
+  PollerEntry* watched = nullptr;  // the poller's: its entry for this, if it has one
 };
 
 }  // namespace netchannel

@@ -42,18 +42,13 @@ Result<void> PollerImpl::open() {
   return {};
 }
 
-std::vector<std::unique_ptr<PollerImpl::Entry>>::iterator PollerImpl::find(const Pollable* socket, int fd) {
-  return std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
-    return socket != nullptr ? entry->socket == socket : entry->socket == nullptr && entry->fd == fd;
-  });
-}
-
 Result<void> PollerImpl::add(Pollable* socket, int fd, std::uint64_t token, std::uint32_t interest) {
-  if (find(socket, fd) != entries_.end()) {
+  if (socket != nullptr ? socket->watched != nullptr : foreign_.contains(fd)) {
     return fail(ErrorCode::invalid_argument,
                 "this socket or descriptor is in the poller already; remove it first");
   }
-  auto entry = std::make_unique<Entry>(Entry{socket, fd, token, interest});
+  auto entry = std::make_unique<PollerEntry>(
+      PollerEntry{.socket = socket, .fd = fd, .token = token, .interest = interest});
   if (fd >= 0) {
     if (auto opened = open(); !opened) return opened;
     epoll_event event{};
@@ -63,39 +58,67 @@ Result<void> PollerImpl::add(Pollable* socket, int fd, std::uint64_t token, std:
       return fail(ErrorCode::invalid_argument, "the kernel cannot watch this descriptor", errno);
     }
   }
-  entries_.push_back(std::move(entry));
-  return {};
-}
-
-Result<void> PollerImpl::remove(const Pollable* socket, int fd) {
-  const auto found = find(socket, fd);
-  if (found == entries_.end()) {
-    return fail(ErrorCode::invalid_argument, "this socket or descriptor is not in the poller");
+  if (socket == nullptr) {
+    foreign_[fd] = std::move(entry);
+    return {};
   }
-  // A descriptor that was closed before has left the epoll instance by itself.
-  if ((*found)->fd >= 0) (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, (*found)->fd, nullptr);
-  entries_.erase(found);
+  socket->watched = entry.get();
+  heat(*entry);
+  sockets_[socket] = std::move(entry);
   return {};
 }
 
-void PollerImpl::forget(const Pollable* socket) {
-  if (find(socket, -1) != entries_.end()) (void)remove(socket, -1);
+void PollerImpl::heat(PollerEntry& entry) {
+  if (std::exchange(entry.hot, true)) return;
+  hot_.push_back(&entry);
 }
 
+void PollerImpl::leave(PollerEntry& entry) {
+  if (entry.hot) std::erase(hot_, &entry);
+  // A descriptor that was closed before has left the epoll instance by itself.
+  if (entry.fd >= 0) (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, entry.fd, nullptr);
+}
+
+Result<void> PollerImpl::remove(Pollable* socket) {
+  if (socket->watched == nullptr) {
+    return fail(ErrorCode::invalid_argument, "this socket is not in the poller");
+  }
+  leave(*socket->watched);
+  socket->watched = nullptr;
+  sockets_.erase(socket);
+  return {};
+}
+
+Result<void> PollerImpl::remove(int foreign_fd) {
+  const auto found = foreign_.find(foreign_fd);
+  if (found == foreign_.end()) {
+    return fail(ErrorCode::invalid_argument, "this descriptor is not in the poller");
+  }
+  leave(*found->second);
+  foreign_.erase(found);
+  return {};
+}
+
+void PollerImpl::forget(Pollable* socket) {
+  if (socket->watched != nullptr) (void)remove(socket);
+}
+
+// Level-triggered: who is ready stays in the list, behind the others. On a kernel path nobody says that
+// something has happened, so everybody stays.
 std::size_t PollerImpl::look_at_sockets(std::span<Event> out) {
   std::size_t n = 0;
-  const std::size_t count = entries_.size();
   ++round_;
-  for (std::size_t i = 0; i < count && n < out.size(); ++i) {
-    Entry& entry = *entries_[(next_socket_ + i) % count];
-    if (entry.socket == nullptr) continue;
+  for (std::size_t left = hot_.size(); left > 0 && n < out.size(); --left) {
+    PollerEntry& entry = *hot_.front();
+    hot_.pop_front();
     const std::uint32_t ready = entry.socket->readiness() & (entry.interest | kError);
+    entry.hot = ready != 0 || entry.fd >= 0;
+    if (entry.hot) hot_.push_back(&entry);
     if (ready == 0) continue;
     entry.round = round_;
     entry.at = n;
     out[n++] = Event{entry.token, ready};
   }
-  if (count != 0) next_socket_ = (next_socket_ + 1) % count;
   return n;
 }
 
@@ -107,7 +130,7 @@ std::size_t PollerImpl::look_at_descriptors(std::span<Event> out, std::size_t fi
   const int found = ::epoll_wait(epoll_.get(), events.data(), room, 0);
   std::size_t n = filled;
   for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(found, 0)))) {
-    const auto& entry = *static_cast<const Entry*>(event.data.ptr);
+    const auto& entry = *static_cast<const PollerEntry*>(event.data.ptr);
     if (entry.round == round_ && entry.at < filled) {
       out[entry.at].readiness |= from_epoll(event.events);
     } else {
@@ -166,13 +189,13 @@ Result<void> Poller::add(int foreign_fd, std::uint64_t token, std::uint32_t inte
   return host_.poller_impl.add(nullptr, foreign_fd, token, interest);
 }
 
-Result<void> Poller::remove(UdpSocket& socket) { return host_.poller_impl.remove(&socket.impl(), -1); }
+Result<void> Poller::remove(UdpSocket& socket) { return host_.poller_impl.remove(&socket.impl()); }
 
-Result<void> Poller::remove(TcpSocket& socket) { return host_.poller_impl.remove(&socket.impl(), -1); }
+Result<void> Poller::remove(TcpSocket& socket) { return host_.poller_impl.remove(&socket.impl()); }
 
-Result<void> Poller::remove(TcpListener& listener) { return host_.poller_impl.remove(&listener.impl(), -1); }
+Result<void> Poller::remove(TcpListener& listener) { return host_.poller_impl.remove(&listener.impl()); }
 
-Result<void> Poller::remove(int foreign_fd) { return host_.poller_impl.remove(nullptr, foreign_fd); }
+Result<void> Poller::remove(int foreign_fd) { return host_.poller_impl.remove(foreign_fd); }
 
 Result<std::size_t> Poller::wait(std::span<Event> out, Instant deadline) {
   return host_.poller_impl.wait(out, deadline);

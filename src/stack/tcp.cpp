@@ -285,10 +285,7 @@ std::size_t Tcp::write(TcpHandle handle, Bytes data) {
                                           .most_frames = tcp.frames_for(*conn),
                                           .fill_slots = tcp.egress.takes_super_frames(),
                                           .sparing = pool.free_count() < pool.count() / 2});
-  if (written < wanted && !conn->starved) {
-    conn->starved = true;
-    tcp.starved.push_back(handle.place - 1);
-  }
+  if (written < wanted) tcp.starve(handle.place - 1);
   if (written != 0) tcp.touch(handle.place - 1);
   return written;
 }
@@ -298,6 +295,13 @@ std::uint32_t Tcp::writable(TcpHandle handle) const {
   if (conn == nullptr || conn->c.state.state == tcp::State::syn_sent) return 0;
   if (impl_->frames_for(*conn) == 0) return 0;
   return tcp::writable(conn->c);
+}
+
+bool Tcp::may_write(TcpHandle handle) {
+  if (writable(handle) != 0) return true;
+  const TcpConn* conn = impl_->owned(handle);
+  if (conn != nullptr && tcp::writable(conn->c) != 0) impl_->starve(handle.place - 1);
+  return false;
 }
 
 std::size_t Tcp::spans(TcpHandle handle, std::span<Bytes> out) const {

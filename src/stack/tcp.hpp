@@ -109,6 +109,8 @@ class Tcp {
   // Copies what there is room for; returns how much.
   std::size_t write(TcpHandle connection, Bytes data);
   std::uint32_t writable(TcpHandle connection) const;
+  // Whether writable() is not 0; if it is, kWritable will be among the events when that has changed.
+  bool may_write(TcpHandle connection);
   // Views of the bytes that are ready, until consume() or take(). Returns how many were filled.
   std::size_t spans(TcpHandle connection, std::span<Bytes> out) const;
   void consume(TcpHandle connection, std::size_t bytes);

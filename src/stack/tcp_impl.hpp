@@ -115,6 +115,7 @@ struct Tcp::Impl {
   void retry_handshakes();
   std::uint16_t path_mss(const IpAddress& peer) const;
   std::uint32_t frames_for(const TcpConn& conn) const;
+  void starve(std::uint32_t place);
   void wake_starved();
   Result<Endpoint> choose_local(const TcpConnect& options) const;
   void use(LeaseId lease);

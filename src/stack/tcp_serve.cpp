@@ -182,6 +182,10 @@ void Tcp::Impl::retry_handshakes() {
   }
 }
 
+void Tcp::Impl::starve(std::uint32_t place) {
+  if (!std::exchange(places[place].conn->starved, true)) starved.push_back(place);
+}
+
 // Writers that found no frame, now that some are free again.
 void Tcp::Impl::wake_starved() {
   if (starved.empty() || world.tx.free_count() <= world.tx.count() / 4) return;
