@@ -77,8 +77,8 @@ std::optional<ifinfomsg> header_of(const nlmsghdr& message) {
   return info.ifi_family == AF_UNSPEC ? std::optional(info) : std::nullopt;
 }
 
-LinkFacts facts_of(const nlmsghdr& message, const ifinfomsg& info) {
-  LinkFacts out;
+// What the message does not say stays as it was: a wireless event says next to nothing.
+LinkFacts facts_of(const nlmsghdr& message, const ifinfomsg& info, LinkFacts out) {
   out.index = static_cast<std::uint32_t>(info.ifi_index);
   out.ethernet = info.ifi_type == ARPHRD_ETHER;
   out.up = (info.ifi_flags & IFF_UP) != 0;
@@ -103,7 +103,7 @@ Result<LinkFacts> ask_kernel(const std::string& name, std::uint32_t index) {
   if (got < 0) return fail(ErrorCode::system, "the kernel does not answer about an interface", errno);
   const auto* answer = reinterpret_cast<const nlmsghdr*>(buffer.data());
   if (mnl_nlmsg_ok(answer, static_cast<int>(got)) && answer->nlmsg_type == RTM_NEWLINK) {
-    if (const auto header = header_of(*answer)) return facts_of(*answer, *header);
+    if (const auto header = header_of(*answer)) return facts_of(*answer, *header, {});
   }
   return fail(ErrorCode::no_such_device, "there is no interface of that name here: see ip link", ENODEV);
 }
@@ -131,7 +131,7 @@ void LinkWatch::take(const nlmsghdr& message) noexcept {
   const auto info = header_of(message);
   if (!info || static_cast<std::uint32_t>(info->ifi_index) != facts_.index) return;
   if (message.nlmsg_type == RTM_DELLINK) present_ = false;
-  if (message.nlmsg_type == RTM_NEWLINK) facts_ = facts_of(message, *info);
+  if (message.nlmsg_type == RTM_NEWLINK) facts_ = facts_of(message, *info, facts_);
 }
 
 void LinkWatch::look() noexcept {
