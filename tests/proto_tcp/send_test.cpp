@@ -236,6 +236,18 @@ TEST_F(Send, a_zero_window_is_probed_with_back_off_and_for_ever) {  // MUST-35, 
   ours("P. 1001:2001(1000) ack 1");
 }
 
+TEST_F(Send, while_the_window_is_closed_nothing_is_worth_holding_and_its_opening_is_told) {
+  EXPECT_EQ(useful_to_hold(connection()), 2 * 14600U);
+  write(1000);
+  outbox.clear();
+  peer(". 1:1(0) ack 1001 win 0");
+  EXPECT_EQ(useful_to_hold(connection()), 0U);
+  forget_events();
+  peer(". 1:1(0) ack 1001 win 100");
+  EXPECT_TRUE(saw(kWritable));
+  EXPECT_EQ(useful_to_hold(connection()), 200U);
+}
+
 // Row 95: nobody is left to decide how long to wait for the peer.
 TEST_F(Send, the_window_of_an_orphan_may_stay_closed_for_some_minutes_only) {
   write(1000);

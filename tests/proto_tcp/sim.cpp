@@ -43,6 +43,17 @@ Memory::Memory(CounterPage& page)
       rx(*region, kFrames, kFrames, FramePool::Start::all_free),
       shared({}, page) {}
 
+std::size_t room_to_write(const Memory& memory, const Connection& c) {
+  const std::size_t reserve = memory.tx.count() / 8, free = memory.tx.free_count();
+  std::size_t frames = free - std::min(free, reserve + c.send.frames());
+  const std::uint32_t mss = std::max(effective_mss(c.state), 1U);
+  if (free < memory.tx.count() / 2) {
+    const std::size_t soon = (useful_to_hold(c) + mss - 1) / mss;
+    frames = std::min(frames, soon - std::min<std::size_t>(soon, c.send.frames()));
+  }
+  return std::min<std::size_t>(writable(c), frames * mss);
+}
+
 Side::Side(const SideOptions& side_options, Memory& of_host)
     : options(side_options), memory(of_host), c(of_host.shared) {}
 
@@ -77,7 +88,7 @@ void Side::application(Instant now) {
     std::array<std::byte, 65536> buffer;
     while (written < options.to_send) {
       const auto room = std::min<std::uint64_t>(
-          {writable(c), buffer.size(), options.to_send - written, options.write_size});
+          {room_to_write(memory, c), buffer.size(), options.to_send - written, options.write_size});
       if (room == 0) break;
       for (std::uint64_t i = 0; i < room; ++i) buffer[i] = pattern(written + i);
       const std::size_t took = write(c, Bytes(buffer).first(room), memory.tx, kHeadroom);
@@ -294,7 +305,7 @@ Instant Simulation::next_event() const {
   Instant next = std::min(listener.next_deadline(), hook_at_);
   if (!flying_.empty()) next = std::min(next, flying_.top().at);
   for (const Flow& flow : flows) {
-    next = std::min(next, flow.a.deadline());
+    next = std::min({next, flow.start, flow.a.deadline()});
     if (flow.accepted) next = std::min(next, flow.b.deadline());
   }
   return next;
@@ -311,18 +322,19 @@ bool Simulation::finished() const {
   });
 }
 
+void Simulation::begin(std::uint32_t number, Instant now) {
+  Flow& flow = flows[number];
+  flow.start = kForever;
+  const FlowKey of_a{Protocol::tcp, flow.key.peer, flow.key.local};
+  connect(flow.a.c,
+          {.settings = flow.a.options.settings, .iss = initial_sequence({}, of_a, now), .ts_offset = 77},
+          now);
+  flow.a.touched = true;
+}
+
 Result Simulation::run(Duration limit) {
   Instant now = kBegin;
   const Instant end = now + limit;
-  for (std::uint32_t i = 0; i < flows.size(); ++i) {
-    const FlowKey of_a{Protocol::tcp, flows[i].key.peer, flows[i].key.local};
-    connect(
-        flows[i].a.c,
-        {.settings = flows[i].a.options.settings, .iss = initial_sequence({}, of_a, now), .ts_offset = 77},
-        now);
-    flows[i].a.touched = true;
-    serve(i, flows[i].a, 0, now);
-  }
   if (hook) hook_at_ = now;
   Result out;
   std::uint64_t idle_turns = 0;
@@ -344,6 +356,7 @@ Result Simulation::run(Duration limit) {
     deliver(now);
     if (listener.next_deadline() <= now) retry_handshakes(now);
     for (std::uint32_t i = 0; i < flows.size(); ++i) {
+      if (flows[i].start <= now) begin(i, now);
       serve(i, flows[i].a, 0, now);
       if (flows[i].accepted) serve(i, flows[i].b, 1, now);
       out.end = std::max(out.end, flows[i].end);

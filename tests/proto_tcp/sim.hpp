@@ -53,6 +53,7 @@ struct SideOptions {
 
 struct FlowOptions {
   SideOptions a, b;
+  Duration start{0};
 };
 
 struct Packet {
@@ -74,6 +75,11 @@ struct Memory {
   FramePool tx, rx;
   Shared shared;
 };
+
+// Bytes that an application may write now, as a stack decides that shares its frames among connections: no
+// connection holds more than it leaves free, an eighth stays for all, and when half of them are gone a
+// connection gets only what its windows let it send soon.
+std::size_t room_to_write(const Memory& memory, const Connection& c);
 
 // One end: a connection and an application that writes a pattern and checks what it reads.
 struct Side {
@@ -98,8 +104,9 @@ struct Side {
 
 struct Flow {
   Flow(const FlowOptions& options, Memory& memory_a, Memory& memory_b)
-      : a(options.a, memory_a), b(options.b, memory_b) {}
+      : a(options.a, memory_a), b(options.b, memory_b), start(kBegin + options.start) {}
   Side a, b;
+  Instant start;
   FlowKey key;  // as b sees it
   bool accepted = false;
   Instant end;  // when the last byte was read
@@ -149,6 +156,7 @@ class Simulation {
   bool read_wire(int to, std::uint32_t flow, Packet& packet);
   void deliver(Instant now);
   void serve(std::uint32_t flow, Side& side, int index, Instant now);
+  void begin(std::uint32_t flow, Instant now);
   void through_listener(std::uint32_t flow, const Packet& packet, Instant now);
   void retry_handshakes(Instant now);
   Instant next_event() const;

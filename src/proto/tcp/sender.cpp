@@ -163,6 +163,7 @@ Events process_ack(Connection& c, const SegmentIn& segment, Instant now) {
   // MUST-37: a peer that answers our probes is alive, however long its window stays shut.
   if (s.timers.persist != kForever || s.snd_wnd == 0) s.attempts = 0;
   if (was_closed && s.snd_wnd != 0) {
+    events |= kWritable;
     s.timers.persist = kForever;
     s.rtt.backoff = 0;
     s.stalled_since = s.snd_una == s.snd_nxt ? kForever : now;
