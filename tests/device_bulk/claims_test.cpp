@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 
 #include "bulk_lab.hpp"
 #include "device/af_xdp/af_xdp.hpp"
 #include "device/bulk/uapi.hpp"
+#include "device/bulk/vnet_header.hpp"
 
 namespace netchannel::device {
 namespace {
@@ -177,10 +179,8 @@ TEST_F(Claims, AnIcmpErrorForAKernelSocketReachesIt) {
   EXPECT_EQ(kernel.error(), ECONNREFUSED);
 }
 
-// What a program at the end of the hook decides is decided for unclaimed frames only.
+// We stand before a program that was there first, and what it decides is decided for unclaimed frames only.
 TEST_F(Claims, OtherTcProgramsSeeTheUnclaimedAndOnlyThem) {
-  auto device = open();
-  ASSERT_TRUE(device->claim(kWildcard));
   auto kernel = KernelSocket::udp({kOurV4, 7001});
   auto peer = peer_socket(kPeer);
   // The peer must know our address before nobody answers it any more.
@@ -196,6 +196,8 @@ TEST_F(Claims, OtherTcProgramsSeeTheUnclaimedAndOnlyThem) {
   UniqueFd link(bpf_link_create(foreign.get(), static_cast<int>(::if_nametoindex("eth0")), uapi::kTcxIngress,
                                 &options));
   ASSERT_TRUE(link);
+  auto device = open();
+  ASSERT_TRUE(device->claim(kWildcard));
   ASSERT_TRUE(peer.send_to({kOurV4, 7001}, bytes("dropped")));
   ASSERT_TRUE(peer.send_to(kOurs, bytes("ours")));
   EXPECT_EQ(receive(device).size(), 1u);
@@ -203,6 +205,26 @@ TEST_F(Claims, OtherTcProgramsSeeTheUnclaimedAndOnlyThem) {
   link.reset();
   ASSERT_TRUE(peer.send_to({kOurV4, 7001}, bytes("kernel's")));
   EXPECT_EQ(kernel.receive(), bytes("kernel's"));
+}
+
+// As some drivers make them: the Ethernet header in the linear part, all else in fragments. The peer's own
+// device makes one, since a TAP believes the header length that it is told.
+TEST_F(Claims, HeadersOutsideTheLinearPartAreFound) {
+  in_b([] { must("ip link set eth0 mtu 9000"); });
+  must("ip link set eth0 mtu 9000");
+  auto device = open();
+  ASSERT_TRUE(device->claim(kWildcard));
+  Opened peer;
+  in_b([&] { peer = open(); });
+  const auto header = std::bit_cast<VnetHeader>(uapi::VirtioNetHeader{.hdr_len = 16});
+  Packet message(header.begin(), header.end());
+  const Packet frame = testkit::udp_frame({kOurMac, kPeerMac}, kPeer, kOurs, testkit::pattern(8000));
+  message.insert(message.end(), frame.begin(), frame.end());
+  ASSERT_EQ(::write(peer->info().sleep_fd, message.data(), message.size()),
+            static_cast<ssize_t>(message.size()));
+  const auto got = receive(device);
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_EQ(got[0], frame);
 }
 
 TEST_F(Claims, OneFlowIsClaimedOnce) {

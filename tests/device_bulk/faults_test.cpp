@@ -160,6 +160,16 @@ TEST_F(Faults, AnInterfaceThatLeavesTheNamespaceIsTheKernelsThere) {
   EXPECT_FALSE(device_->alive());
 }
 
+// The kernel announces it in a message of the type that a deletion has.
+TEST_F(Faults, AnInterfaceThatLeavesABridgeIsStillThere) {
+  must("ip link add br0 type bridge && ip link set eth0 master br0 && ip link set eth0 nomaster");
+  EXPECT_TRUE(device_->prepare_sleep());
+  EXPECT_TRUE(device_->alive());
+  auto peer = peer_socket(kPeer);
+  ASSERT_TRUE(device_.port->send(to_peer()));
+  EXPECT_EQ(peer.receive(), bytes("to the peer"));
+}
+
 TEST_F(Faults, ATapThatIsDeletedEndsTheDeviceAndLeavesItsFlowsToTheKernel) {
   must("ip link del " + device_->tap_name());
   pollfd sleeper{device_->info().sleep_fd, POLLIN, 0};
