@@ -172,6 +172,28 @@ Option parse_tcp_option(Cursor& in) {
   return option;
 }
 
+std::size_t size_of(const Option& option) {
+  using Kind = Option::Kind;
+  switch (option.kind) {
+    case Kind::mss:
+      return 4;
+    case Kind::wscale:
+      return 3;
+    case Kind::sack_permitted:
+      return 2;
+    case Kind::sack:
+      return 2 + 8 * option.blocks.size();
+    case Kind::timestamps:
+      return 10;
+    case Kind::nop:
+    case Kind::end:
+      return 1;
+    case Kind::raw:
+      break;
+  }
+  return option.bytes.size();
+}
+
 void parse_options(Cursor& in, PacketEvent& packet) {
   if (in.take("...")) {
     packet.any_options = true;
@@ -179,6 +201,9 @@ void parse_options(Cursor& in, PacketEvent& packet) {
     do packet.options.push_back(parse_tcp_option(in));
     while (!in.failed() && in.take(","));
   }
+  std::size_t size = 0;
+  for (const Option& option : packet.options) size += size_of(option);
+  if (size > 40) in.fail("the options take " + std::to_string(size) + " bytes, of 40");
   in.need(">");
 }
 

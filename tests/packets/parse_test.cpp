@@ -152,6 +152,8 @@ TEST(PacketScript, WrongScriptsAreToldByLineAndReason) {
   EXPECT_EQ(wrong("+0 < S 0:0(0) <mess 7>"),
             "test.pkt:1: no TCP option \"mess\" (mss wscale sackOK sack TS nop eol raw)");
   EXPECT_EQ(wrong("+0 < S 0:0(0) <raw 0f0>"), "test.pkt:1: raw needs hexadecimal bytes");
+  EXPECT_EQ(wrong("+0 < . 1:1(0) ack 1 <TS val 1 ecr 1,sack 1:2 3:4 5:6 7:8>"),
+            "test.pkt:1: the options take 44 bytes, of 40");
   EXPECT_EQ(wrong("+0 < S 0:0(0) win 70000"), "test.pkt:1: a window is 0 to 65535, the lesser one first");
   EXPECT_EQ(wrong("+0 > icmp unreachable port [1:1(0)]"), "test.pkt:1: ICMP errors can arrive only");
   EXPECT_EQ(wrong("+0 < icmp unreachable port"),
