@@ -16,10 +16,11 @@ struct Metric {
   const char* key;
   Better better;
   bool compared;
+  std::optional<Workload> only{};  // compared in that workload only: in others another metric says the same
 };
 constexpr std::array kMetrics = {
     Metric{"rate_per_s", nullptr, "rate_per_s", Better::more, true},
-    Metric{"received_bps", nullptr, "received_bps", Better::more, false},
+    Metric{"received_bps", nullptr, "received_bps", Better::more, true, Workload::tcp_stream},
     Metric{"service_demand_own_us", "service_demand_us", "own", Better::less, true},
     Metric{"service_demand_host_us", "service_demand_us", "host", Better::less, false},
     Metric{"latency_p50_us", "latency_us", "p50", Better::less, true},
@@ -137,7 +138,7 @@ Json compare_json(const Plan& plan, const std::vector<Json>& blocks, double leve
       for (std::size_t base = 0; base < plan.contestants.size(); ++base) {
         if (!is_compared(plan, who, base)) continue;
         for (const Metric& metric : kMetrics) {
-          if (!metric.compared) continue;
+          if (!metric.compared || (metric.only && *metric.only != cell.workload)) continue;
           const auto pairs =
               pairs_of(by_round(blocks, cell, who, metric), by_round(blocks, cell, base, metric));
           const auto ratio = compare_pairs(pairs, metric.better, level, seed);

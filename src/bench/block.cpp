@@ -50,7 +50,8 @@ CpuUse all_cpu(const Json& part, CpuUse cpu) {
 std::optional<double> loss_share(const BlockOptions& options, const Json& part) {
   const double sent = get_number(part, "sent");
   if (sent <= 0) return std::nullopt;
-  if (options.workload == Workload::udp_rr) return get_number(part, "timeouts") / sent;
+  if (is_tcp(options.workload) && !options.lane.raw) return std::nullopt;  // nothing is lost, only late
+  if (is_rr(options.workload)) return get_number(part, "timeouts") / sent;
   const double unique = get_number(part, "received") - get_number(part, "duplicates");
   return std::clamp(1 - unique / sent, 0.0, 1.0);
 }
@@ -64,13 +65,13 @@ std::vector<std::string> flags_of(const BlockOptions& options, const Json& part,
   const double seconds = get_number(part, "seconds");
   if (options.rate != 0) {
     const bool behind = get_number(part, "sent") < kSaturated * options.rate * seconds;
-    const bool piled_up = options.workload == Workload::udp_rr &&
-                          get_number(part, "received") < kSaturated * get_number(part, "sent");
+    const bool piled_up =
+        is_rr(options.workload) && get_number(part, "received") < kSaturated * get_number(part, "sent");
     if (behind || piled_up) flags.emplace_back("saturated");
   }
   // Little's law: with N in flight, rate times mean latency is N. If not, rate or latency is measured
   // wrongly.
-  if (options.workload == Workload::udp_rr && options.rate == 0 && latency.count() >= 1000) {
+  if (is_rr(options.workload) && options.rate == 0 && latency.count() >= 1000) {
     const double in_flight = latency.mean() * 1e-9 * static_cast<double>(latency.count()) / seconds;
     const double expected = double{1} * options.in_flight() * options.pairs;
     if (std::abs(in_flight / expected - 1) > kLittleTolerance) flags.emplace_back("little's law");
@@ -99,8 +100,9 @@ Json make_block(const BlockOptions& options, const Json& part, CpuUse cpu) {
   const double seconds = get_number(part, "seconds");
   const double received = get_number(part, "received");
   const double own = cpu.own + cpu.ksoftirqd;
-  const auto per_unit = [&](double cost) { return received > 0 ? number(cost / received) : Json(nullptr); };
-  const auto rate = [&](double units) { return seconds > 0 ? number(units / seconds) : Json(nullptr); };
+  const auto per = [](double cost, double units) { return units > 0 ? number(cost / units) : Json(nullptr); };
+  const double units = options.workload == Workload::tcp_stream ? received * options.size / 1024 : received;
+  const auto rate = [&](double count) { return seconds > 0 ? number(count / seconds) : Json(nullptr); };
   const double calls = get_number(part, "syscalls") + get_number(part, "far_syscalls");
   const bool open_loop = options.rate != 0;
 
@@ -144,9 +146,10 @@ Json make_block(const BlockOptions& options, const Json& part, CpuUse cpu) {
                     {"ksoftirqd", number(cpu.ksoftirqd)},
                     {"near", number(get_number(part, "own_s"))},
                     {"far", number(get_number(part, "far_own_s"))}};
-  block["service_demand_us"] = {
-      {"own", per_unit(own * 1e6)}, {"host", per_unit(cpu.host * 1e6)}, {"per", unit_of(options.workload)}};
-  block["syscalls_per_message"] = per_unit(calls);
+  block["service_demand_us"] = {{"own", per(own * 1e6, units)},
+                                {"host", per(cpu.host * 1e6, units)},
+                                {"per", unit_of(options.workload)}};
+  block["syscalls_per_message"] = per(calls, received);
   block["flags"] = flags_of(options, part, cpu, latency);
   block["histogram"] = get_part(part, "latency");
   block["explain"] = get_part(part, "explain");

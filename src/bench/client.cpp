@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/crr_client.hpp"
 #include "bench/environment.hpp"
 #include "bench/histogram_json.hpp"
 #include "bench/message.hpp"
@@ -10,6 +11,8 @@
 #include "bench/session.hpp"
 #include "bench/signals.hpp"
 #include "bench/stream_sender.hpp"
+#include "bench/tcp_transport.hpp"
+#include "bench/udp_transport.hpp"
 #include "device/clock.hpp"
 
 namespace netchannel::bench {
@@ -52,16 +55,21 @@ Far far_of(const Json& hello) {
 
 }  // namespace
 
-// What a lane needs, in the order in which it comes into being.
+// What a lane needs, in the order in which it comes into being. A raw lane has no host, tcp_crr no transport
+// that lasts.
 struct Worker::Lane {
   std::optional<Host> host;
-  std::unique_ptr<HostTransport> sockets;
-  std::unique_ptr<RawTransport> raw;
+  std::unique_ptr<Transport> transport;
   std::optional<RrClient> rr;
   std::optional<StreamSender> stream;
-  Transport& transport() { return raw ? static_cast<Transport&>(*raw) : *sockets; }
-  Result<void> connect_to(const Far& far, std::uint32_t flows) {
-    return raw ? raw->connect_to(far, flows) : sockets->connect_to(far, flows);
+  std::optional<CrrClient> crr;
+
+  std::uint64_t syscalls() const { return host ? host->syscalls() : transport->syscalls(); }
+  std::string mode() const { return host ? host->mode() : transport->mode(); }
+  std::vector<std::string> explain() const { return host ? host->explain() : transport->explain(); }
+  void wait(Instant deadline) {
+    if (!host) return transport->wait(deadline);
+    if (!host->poll()) host->wait(deadline);
   }
 };
 
@@ -74,7 +82,7 @@ Outcome<void> Worker::connect() {
     return fail_with(control.error(), fmt::format("cannot reach {}", options_.control.to_string()));
   control_.emplace(std::move(*control));
   if (auto opened = open_lane(); !opened) return opened;
-  const MacAddress mac = lane_->raw ? lane_->raw->mac() : MacAddress{};
+  const MacAddress mac = lane_->transport ? lane_->transport->mac() : MacAddress{};
   auto answer = control_->ask(make_hello(options_.block, mac), kAnswerTime);
   if (!answer) {
     if (!control_->error_text().empty())
@@ -88,14 +96,24 @@ Outcome<void> Worker::connect() {
         fmt::format("{} serves version '{}', this is {}", options_.control.to_string(),
                     get_text(hello_, "version"), version()));
   }
-  if (auto done = lane_->connect_to(far_of(hello_), options_.block.flows); !done) {
-    return fail_with(done.error(), "cannot connect to the far end's ports");
+  if (auto ready = open_load(far_of(hello_)); !ready) {
+    return fail_with(ready.error(), "cannot connect to the far end's ports");
   }
   control_->ignore_interrupts();
-  if (options_.block.workload == Workload::udp_rr) {
-    lane_->rr.emplace(lane_->transport(), options_.block);
+  return {};
+}
+
+Result<void> Worker::open_load(const Far& far) {
+  const BlockOptions& block = options_.block;
+  if (block.workload == Workload::tcp_crr) {
+    lane_->crr.emplace(*lane_->host, block, far);
+    return {};
+  }
+  if (auto done = lane_->transport->connect_to(far, block.flows); !done) return done;
+  if (is_rr(block.workload)) {
+    lane_->rr.emplace(*lane_->transport, block);
   } else {
-    lane_->stream.emplace(lane_->transport(), options_.block);
+    lane_->stream.emplace(*lane_->transport, block);
   }
   return {};
 }
@@ -111,7 +129,7 @@ Outcome<void> Worker::open_lane() {
   if (block.lane.raw) {
     auto raw = RawTransport::open(block, near, ports);
     if (!raw) return fail_with(raw.error(), context());
-    lane_->raw = std::move(*raw);
+    lane_->transport = std::move(*raw);
     return {};
   }
   HostOptions wanted = host_options(block);
@@ -124,16 +142,22 @@ Outcome<void> Worker::open_lane() {
   if (options_.on_host) {
     if (auto done = options_.on_host(*lane_->host); !done) return done;
   }
-  auto sockets = HostTransport::open_client(*lane_->host, block, near);
+  if (block.workload == Workload::tcp_crr) return {};
+  if (is_tcp(block.workload)) {
+    lane_->transport = TcpTransport::client(*lane_->host, block);
+    return {};
+  }
+  auto sockets = UdpTransport::open_client(*lane_->host, block, near);
   if (!sockets) return fail_with(sockets.error(), context());
-  lane_->sockets = std::move(*sockets);
+  lane_->transport = std::move(*sockets);
   return {};
 }
 
 // After an interrupt the far end may have been interrupted too: then its half is missing, and that is no
 // failure.
 Outcome<Json> Worker::ask(const char* what) {
-  auto answer = control_->ask({{"do", what}}, interrupted() ? kAnswerTimeAfterInterrupt : kAnswerTime);
+  const Json request = {{"do", what}, {"sent", get_count(part_, "sent")}};
+  auto answer = control_->ask(request, interrupted() ? kAnswerTimeAfterInterrupt : kAnswerTime);
   if (answer) return std::move(*answer);
   if (interrupted()) return Json(nullptr);
   return fail_with(answer.error(), fmt::format("the far end did not answer to '{}'", what));
@@ -141,8 +165,8 @@ Outcome<Json> Worker::ask(const char* what) {
 
 Outcome<void> Worker::run(double seconds) {
   std::optional<Error> error;
-  if (lane_->rr) {
-    const RrResult result = lane_->rr->run(seconds);
+  if (lane_->rr || lane_->crr) {
+    const RrResult result = lane_->rr ? lane_->rr->run(seconds) : lane_->crr->run(seconds);
     part_ = rr_part(result);
     error = result.error;
   } else {
@@ -169,12 +193,12 @@ Outcome<void> Worker::arm() {
 }
 
 Outcome<void> Worker::measure() {
-  const std::uint64_t calls = lane_->transport().syscalls();
+  const std::uint64_t calls = lane_->syscalls();
   const CpuSample start = meter_.sample();
   auto ran = run(options_.block.seconds);
   const CpuSample end = meter_.sample();
   part_["own_s"] = end.own - start.own;
-  part_["syscalls"] = lane_->transport().syscalls() - calls;
+  part_["syscalls"] = lane_->syscalls() - calls;
   if (!ran) return ran;
   if (auto stopped = ask("stop"); !stopped) return tl::unexpected(stopped.error());
   return {};
@@ -183,7 +207,25 @@ Outcome<void> Worker::measure() {
 // What a full ring kept back still leaves, and arrives, before the other end is asked.
 void Worker::settle() {
   const Instant end = device::monotonic_now() + kSettleTime;
-  while (device::monotonic_now() < end) lane_->transport().wait(end);
+  while (device::monotonic_now() < end) lane_->wait(end);
+}
+
+// What only the receiver of a stream knows.
+void Worker::add_received(const Json& report) {
+  const StreamCounts counts = counts_from_json(get_part(report, "counts"));
+  part_["received"] = counts.received;
+  part_["duplicates"] = counts.duplicates;
+  part_["corrupted"] = counts.corrupted;
+  part_["reordered"] = counts.reordered;
+  part_["strangers"] = counts.strangers;
+  part_["wrong"] = counts.wrong(get_count(part_, "sent"));
+  if (options_.block.workload == Workload::tcp_stream) {
+    const double seconds = get_number(report, "seconds");
+    if (seconds > 0) part_["seconds"] = seconds;
+    return;
+  }
+  // One-way: the two stamps must be of one clock.
+  part_["latency"] = get_bool(part_, "same_machine") ? get_part(report, "latency") : Json(nullptr);
 }
 
 Outcome<Json> Worker::finish() {
@@ -192,8 +234,8 @@ Outcome<Json> Worker::finish() {
   if (!report) return tl::unexpected(report.error());
   const bool automatic = options_.block.lane.path == Path::automatic;
   part_["path"] = automatic ? netchannel::to_string(lane_->host->path()) : options_.block.lane.name;
-  part_["mode"] = lane_->transport().mode();
-  part_["explain"] = lane_->transport().explain();
+  part_["mode"] = lane_->mode();
+  part_["explain"] = lane_->explain();
   part_["far_mode"] = get_text(hello_, "mode");
   part_["far_path"] = get_text(hello_, "path");
   part_["far_wait"] = get_text(hello_, "wait");
@@ -201,17 +243,7 @@ Outcome<Json> Worker::finish() {
   part_["far_cpu_s"] = get_part(*report, "cpu_s");
   part_["far_own_s"] = get_number(get_part(*report, "cpu_s"), "own");
   part_["far_syscalls"] = get_count(*report, "syscalls");
-  if (options_.block.workload == Workload::udp_stream) {
-    const StreamCounts counts = counts_from_json(get_part(*report, "counts"));
-    part_["received"] = counts.received;
-    part_["duplicates"] = counts.duplicates;
-    part_["corrupted"] = counts.corrupted;
-    part_["reordered"] = counts.reordered;
-    part_["strangers"] = counts.strangers;
-    part_["wrong"] = counts.wrong(get_count(part_, "sent"));
-    // One-way: the two stamps must be of one clock.
-    part_["latency"] = get_bool(part_, "same_machine") ? get_part(*report, "latency") : Json(nullptr);
-  }
+  if (lane_->stream) add_received(*report);
   return std::move(part_);
 }
 

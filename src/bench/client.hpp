@@ -46,6 +46,8 @@ class Worker {
  private:
   struct Lane;
   Outcome<void> open_lane();
+  Result<void> open_load(const Far& far);
+  void add_received(const Json& report);
   void settle();
   Outcome<Json> ask(const char* what);
   Outcome<void> run(double seconds);

@@ -1,6 +1,7 @@
 #include "bench/coordinator.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -46,7 +47,7 @@ class Run {
     start_ = device::monotonic_now();
     for (std::size_t i = 0; i < plan_.blocks.size() && !interrupted(); ++i) {
       const PlannedBlock& planned = plan_.blocks[i];
-      if (left_out_.contains(planned.contestant)) continue;
+      if (is_left_out(planned)) continue;
       tell_progress(i);
       one(planned);
     }
@@ -82,7 +83,7 @@ class Run {
   std::optional<Json> measure(const PlannedBlock& planned) {
     auto measured = runner_(options_of(planned));
     if (measured) {
-      succeeded_.insert(planned.contestant);
+      succeeded_.insert(key_of(planned));
       (*measured)["order"] = order_++;
       (*measured)["round"] = planned.round;
       (*measured)["contestant"] = planned.contestant;
@@ -91,17 +92,49 @@ class Run {
     if (interrupted()) return std::nullopt;
     const Contestant& who = plan_.contestants[planned.contestant];
     const std::string reason = describe(measured.error());
-    if (succeeded_.contains(planned.contestant)) {
+    if (succeeded_.contains(key_of(planned))) {
       warnings_.push_back(fmt::format("{} ({}) failed in round {}: {}", who.lane.name, to_string(who.wait),
                                       planned.round + 1, reason));
       return std::nullopt;
     }
-    // What hinders a lane hinders it however it waits.
-    for (std::size_t i = 0; i < plan_.contestants.size(); ++i) {
-      if (plan_.contestants[i].lane.name == who.lane.name && !succeeded_.contains(i)) left_out_.insert(i);
-    }
-    warnings_.push_back(fmt::format("{} is left out: {}", who.lane.name, reason));
+    leave_out(planned, reason);
     return std::nullopt;
+  }
+
+  // A lane is listed twice in a null comparison, and with each way of waiting.
+  using Key = std::pair<std::size_t, Workload>;
+  Key key_of(const PlannedBlock& planned) const {
+    return {planned.contestant, plan_.cells[planned.cell].workload};
+  }
+  struct LeftOut {
+    std::string lane, reason;
+    std::vector<Workload> workloads;
+  };
+  bool is_left_out(const PlannedBlock& planned) const {
+    const auto& [contestant, workload] = key_of(planned);
+    return !succeeded_.contains(key_of(planned)) &&
+           std::any_of(left_out_.begin(), left_out_.end(), [&, workload = workload](const LeftOut& out) {
+             return out.lane == plan_.contestants[planned.contestant].lane.name &&
+                    std::count(out.workloads.begin(), out.workloads.end(), workload) != 0;
+           });
+  }
+  // What hinders a lane hinders it however it waits, but perhaps not in another workload.
+  void leave_out(const PlannedBlock& planned, const std::string& reason) {
+    const std::string& lane = plan_.contestants[planned.contestant].lane.name;
+    const Workload workload = plan_.cells[planned.cell].workload;
+    for (LeftOut& known : left_out_) {
+      if (known.lane != lane || known.reason != reason) continue;
+      known.workloads.push_back(workload);
+      return;
+    }
+    left_out_.push_back({lane, reason, {workload}});
+  }
+  std::string sentence_of(const LeftOut& out) const {
+    if (out.workloads.size() == options_.workloads.size())
+      return fmt::format("{} is left out: {}", out.lane, out.reason);
+    std::vector<std::string_view> names;
+    for (const Workload workload : out.workloads) names.push_back(to_string(workload));
+    return fmt::format("{} is left out of {}: {}", out.lane, fmt::join(names, ", "), out.reason);
   }
 
   Json result() {
@@ -110,6 +143,8 @@ class Run {
     const std::vector<Json> blocks(out["blocks"].begin(), out["blocks"].end());
     out["compare"] = compare_json(plan_, blocks, level, options_.seed);
     if (out["blocks"].empty() && out["status"] == "complete") out["status"] = "failed";
+    for (const LeftOut& left_out : left_out_) out["warnings"].push_back(sentence_of(left_out));
+    for (const std::string& sentence : plan_.left_out) out["warnings"].push_back(sentence);
     for (std::string& warning : warnings_) out["warnings"].push_back(std::move(warning));
     return out;
   }
@@ -123,8 +158,8 @@ class Run {
   std::size_t order_ = 0;
   std::vector<Json> blocks_;
   std::vector<std::string> warnings_;
-  std::set<std::size_t> succeeded_;
-  std::set<std::size_t> left_out_;
+  std::set<Key> succeeded_;
+  std::vector<LeftOut> left_out_;
 };
 
 }  // namespace

@@ -2,9 +2,10 @@
 // who calls it gives a function that measures one block. Whatever happens (a lane that cannot be opened, a
 // block that fails, an interrupt) the document is whole and says so.
 //
-// A contestant that fails in its first block is left out from then on, with the reason among the warnings. A
-// contaminated block (somebody else's CPU use, steal) is measured once more, as often as the budget of a
-// tenth of the plan allows; the first stays in the document with the flag "superseded" and is in no summary.
+// A lane that fails in its first block of a workload is left out of it from then on, with the reason among
+// the warnings. A contaminated block (somebody else's CPU use, steal) is measured once more, as often as the
+// budget of a tenth of the plan allows; the first stays in the document with the flag "superseded" and is in
+// no summary.
 #pragma once
 
 #include <functional>

@@ -6,28 +6,35 @@
 namespace netchannel::bench {
 namespace {
 
-// A prime step, so that a shift by any power of two shows.
+// A prime step and a prime period, so that a shift by any power of two shows. Longer than one period, so that
+// a run of it can be had from anywhere.
+constexpr std::size_t kPeriod = 65521;
 constexpr auto kPattern = [] {
-  std::array<std::byte, 65536> bytes{};
+  std::array<std::byte, kPeriod + 4096> bytes{};
   std::uint32_t value = 13;
   for (auto& byte : bytes) {
     byte = static_cast<std::byte>(value & 0xff);
     value += 167;
-    if (value > 65521) value -= 65521;
+    if (value > kPeriod) value -= static_cast<std::uint32_t>(kPeriod);
   }
   return bytes;
 }();
+
+}  // namespace
 
 std::size_t pattern_start(std::size_t size) {
   return size >= kStampedBytes ? kStampedBytes : std::min(size, kNumberBytes);
 }
 
-}  // namespace
+Bytes pattern_at(std::size_t place) { return std::span(kPattern).subspan(place % kPeriod); }
 
 void write_pattern(MutableBytes message) {
-  const std::size_t start = pattern_start(message.size());
-  std::copy_n(kPattern.begin() + static_cast<std::ptrdiff_t>(start), message.size() - start,
-              message.begin() + static_cast<std::ptrdiff_t>(start));
+  for (std::size_t at = pattern_start(message.size()); at < message.size();) {
+    const Bytes run = pattern_at(at);
+    const std::size_t n = std::min(run.size(), message.size() - at);
+    std::copy_n(run.begin(), n, message.begin() + static_cast<std::ptrdiff_t>(at));
+    at += n;
+  }
 }
 
 void write_message(MutableBytes message, std::uint32_t number, std::int64_t stamp_ns) {
@@ -56,9 +63,13 @@ std::int64_t read_stamp(Bytes message) {
 }
 
 bool pattern_intact(Bytes message) {
-  const std::size_t start = pattern_start(message.size());
-  if (start == message.size()) return true;
-  return std::memcmp(message.data() + start, kPattern.data() + start, message.size() - start) == 0;
+  for (std::size_t at = pattern_start(message.size()); at < message.size();) {
+    const Bytes run = pattern_at(at);
+    const std::size_t n = std::min(run.size(), message.size() - at);
+    if (std::memcmp(message.data() + at, run.data(), n) != 0) return false;
+    at += n;
+  }
+  return true;
 }
 
 Json to_json(const StreamCounts& counts) {

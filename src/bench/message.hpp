@@ -35,6 +35,10 @@ constexpr std::uint32_t number_mask(std::size_t size) {
 }
 // 0 if the message is too short to have one.
 std::int64_t read_stamp(Bytes message);
+// Where in a message of that size the pattern begins, and the pattern from any place in a message on (at
+// least 4096 bytes of it).
+std::size_t pattern_start(std::size_t size);
+Bytes pattern_at(std::size_t place);
 // What follows number and stamp is as write_pattern() left it.
 bool pattern_intact(Bytes message);
 

@@ -20,18 +20,47 @@ bool within(const T& value, const T& low, const T& high) {
 }  // namespace
 
 std::string_view to_string(Workload workload) {
-  return workload == Workload::udp_rr ? "udp_rr" : "udp_stream";
+  switch (workload) {
+    case Workload::udp_rr:
+      return "udp_rr";
+    case Workload::udp_stream:
+      return "udp_stream";
+    case Workload::tcp_rr:
+      return "tcp_rr";
+    case Workload::tcp_stream:
+      return "tcp_stream";
+    case Workload::tcp_crr:
+      return "tcp_crr";
+  }
+  return "unknown";
 }
 
 std::optional<Workload> parse_workload(std::string_view name) {
-  for (const auto workload : {Workload::udp_rr, Workload::udp_stream}) {
+  for (const auto workload : kWorkloads) {
     if (to_string(workload) == name) return workload;
   }
   return std::nullopt;
 }
 
 std::string_view unit_of(Workload workload) {
-  return workload == Workload::udp_rr ? "transaction" : "message";
+  if (workload == Workload::udp_stream) return "message";
+  return workload == Workload::tcp_stream ? "KB" : "transaction";
+}
+
+std::uint32_t default_size(Workload workload) {
+  if (workload == Workload::udp_stream) return 100;
+  return workload == Workload::tcp_stream ? 65536 : 1;
+}
+
+std::optional<std::string> why_not(const Lane& lane, Workload workload) {
+  if (!lane.raw || !is_tcp(workload) || is_rr(workload)) return std::nullopt;
+  return fmt::format("{} does not do {}: bare frames are no connection", lane.name, to_string(workload));
+}
+
+std::uint32_t BlockOptions::effective_batch() const {
+  if (lane.single()) return 1;
+  if (!is_tcp(workload)) return batch;
+  return std::clamp(kMostBatchBytes / std::max(size, 1u), 1u, batch);
 }
 
 std::optional<Lane> parse_lane(std::string_view name) {
@@ -48,19 +77,24 @@ std::optional<Lane> parse_lane(std::string_view name) {
 }
 
 std::optional<std::string> fault_of(const BlockOptions& options) {
-  if (options.size > kLargestSize)
-    return fmt::format("--size is at most {} bytes, the largest UDP payload", kLargestSize);
+  if (auto why = why_not(options.lane, options.workload)) return why;
+  const bool tcp = is_tcp(options.workload);
+  if (!tcp && options.size > kLargestDatagram)
+    return fmt::format("--size is at most {} bytes, the largest UDP payload", kLargestDatagram);
+  if (tcp && !within(options.size, 1u, kLargestWrite))
+    return fmt::format("--size is from 1 to {} bytes over TCP", kLargestWrite);
   if (!within(options.pairs, 1u, kMostPairs)) return fmt::format("--pairs is from 1 to {}", kMostPairs);
   if (options.flows < 1 || std::uint64_t{options.flows} * options.pairs > kMostFlows) {
     return fmt::format("--flows is at least 1, and flows times pairs at most {}", kMostFlows);
   }
   if (!within(options.batch, 1u, kMostBatch)) return fmt::format("--batch is from 1 to {}", kMostBatch);
-  const std::uint32_t most =
-      options.workload == Workload::udp_rr ? distinguishable(options.size) : kMostInFlight;
+  const std::uint32_t most = is_rr(options.workload) ? distinguishable(options.size) : kMostInFlight;
   if (options.burst >= most) {
     return fmt::format("--burst is at most {} with messages of {} bytes, whose number must tell them apart",
                        most - 1, options.size);
   }
+  if (options.rate != 0 && options.workload == Workload::tcp_crr)
+    return "--rate is not for tcp_crr, whose next connection begins when the last has ended";
   if (!within(options.rate, 0.0, 1e9)) return "--rate is at most 1e9 messages a second";
   if (!within(options.seconds, 0.05, 3600.0)) return "--duration is from 0.05 to 3600 seconds";
   if (!within(options.warmup, 0.0, 60.0)) return "--warmup is from 0 to 60 seconds";
@@ -70,6 +104,15 @@ std::optional<std::string> fault_of(const BlockOptions& options) {
                        options.mtu - 28, options.mtu);
   }
   return std::nullopt;
+}
+
+HostOptions host_options(const BlockOptions& options) {
+  HostOptions out;
+  out.path = options.lane.path;
+  out.device = options.device;
+  out.wait = options.wait;
+  out.mtu = options.mtu;
+  return out;
 }
 
 Json to_json(const BlockOptions& options) {

@@ -35,22 +35,25 @@ Json list_json(const std::vector<T>& values) {
 
 }  // namespace
 
+CompareOptions::CompareOptions() {
+  for (const Workload workload : kWorkloads) of(workload).sizes = {default_size(workload)};
+  of(Workload::tcp_stream).sizes.insert(of(Workload::tcp_stream).sizes.begin(), 128);
+}
+
 std::optional<CompareOptions> preset(std::string_view name) {
   CompareOptions out;
   out.preset = name;
   out.lanes = lanes_of({"kernel", "kernel-batched", "xdp", "raw:xdp"});
-  out.stream_flows = 64;
+  out.of(Workload::udp_stream).flows = 64;
+  out.runs = 5;
   if (name == "demo") {
-    out.seconds = 0.4;
-    out.warmup = 0.1;
-    out.runs = 5;
+    out.workloads = {Workload::udp_rr, Workload::udp_stream, Workload::tcp_rr};
+    out.seconds = 0.25;
+    out.warmup = 0.08;
     return out;
   }
   if (name == "quick") {
-    out.rr_sizes = {1, 1024};
-    out.stream_sizes = {100, 1400};
-    out.seconds = 1;
-    out.runs = 5;
+    out.seconds = 0.8;
     return out;
   }
   return std::nullopt;
@@ -63,37 +66,44 @@ Json to_json(const CompareOptions& options) {
   const auto wait = [](const std::optional<WaitMode>& mode) {
     return mode ? Json(to_string(*mode)) : Json(nullptr);
   };
-  return {{"preset", options.preset},
-          {"workloads", std::move(workloads)},
-          {"paths", std::move(paths)},
-          {"size_udp_rr", list_json(options.rr_sizes)},
-          {"size_udp_stream", list_json(options.stream_sizes)},
-          {"pairs", list_json(options.pairs)},
-          {"flows_udp_rr", options.rr_flows},
-          {"flows_udp_stream", options.stream_flows},
-          {"batch", options.batch},
-          {"burst", options.burst},
-          {"rate_per_s", number(options.rate)},
-          {"duration_s", number(options.seconds)},
-          {"warmup_s", number(options.warmup)},
-          {"runs", options.runs},
-          {"wait", wait(options.wait)},
-          {"baseline_wait", wait(options.baseline_wait)},
-          {"mtu", options.mtu},
-          {"offloads", options.offloads ? "default" : "off"},
-          {"confidence", options.confidence},
-          {"seed", options.seed}};
+  Json out = {{"preset", options.preset},
+              {"workloads", std::move(workloads)},
+              {"paths", std::move(paths)},
+              {"pairs", list_json(options.pairs)},
+              {"batch", options.batch},
+              {"burst", options.burst},
+              {"rate_per_s", number(options.rate)},
+              {"duration_s", number(options.seconds)},
+              {"warmup_s", number(options.warmup)},
+              {"runs", options.runs},
+              {"wait", wait(options.wait)},
+              {"baseline_wait", wait(options.baseline_wait)},
+              {"mtu", options.mtu},
+              {"offloads", options.offloads ? "default" : "off"},
+              {"confidence", options.confidence},
+              {"seed", options.seed}};
+  for (const Workload workload : options.workloads) {
+    const std::string name(to_string(workload));
+    out["size_" + name] = list_json(options.of(workload).sizes);
+    out["flows_" + name] = options.of(workload).flows;
+  }
+  return out;
 }
 
 Plan make_plan(const CompareOptions& options) {
   Plan plan;
   for (const Workload workload : options.workloads) {
-    for (const std::uint32_t size : workload == Workload::udp_rr ? options.rr_sizes : options.stream_sizes) {
+    for (const std::uint32_t size : options.of(workload).sizes) {
       for (const std::uint32_t pairs : options.pairs) plan.cells.push_back({workload, size, pairs});
     }
   }
   for (const Lane& lane : options.lanes) {
     for (const WaitMode wait : waits_of(lane, options)) plan.contestants.push_back({lane, wait});
+  }
+  for (const Workload workload : options.workloads) {
+    for (const Lane& lane : options.lanes) {
+      if (auto why = why_not(lane, workload)) plan.left_out.push_back(std::move(*why));
+    }
   }
   std::vector<std::size_t> order(plan.contestants.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -106,7 +116,10 @@ Plan make_plan(const CompareOptions& options) {
       std::reverse(order.begin(), order.end());
     }
     for (std::size_t cell = 0; cell < plan.cells.size(); ++cell) {
-      for (const std::size_t contestant : order) plan.blocks.push_back({cell, contestant, round});
+      for (const std::size_t contestant : order) {
+        if (!why_not(plan.contestants[contestant].lane, plan.cells[cell].workload))
+          plan.blocks.push_back({cell, contestant, round});
+      }
     }
   }
   return plan;
@@ -119,7 +132,7 @@ BlockOptions block_options(const CompareOptions& options, const Cell& cell, cons
   out.wait = contestant.wait;
   out.size = cell.size;
   out.pairs = cell.pairs;
-  out.flows = cell.workload == Workload::udp_rr ? options.rr_flows : options.stream_flows;
+  out.flows = options.of(cell.workload).flows;
   out.batch = options.batch;
   out.burst = options.burst;
   out.rate = options.rate;
@@ -131,12 +144,13 @@ BlockOptions block_options(const CompareOptions& options, const Cell& cell, cons
 
 std::optional<std::string> fault_of(const CompareOptions& options, const Plan& plan) {
   if (options.runs < 1 || options.runs > 1000) return "--runs is from 1 to 1000";
+  if (plan.blocks.empty() && !plan.left_out.empty()) return plan.left_out.front();
   if (plan.blocks.empty())
     return "nothing to measure: name at least one workload, path, size and number of pairs";
-  for (const Cell& cell : plan.cells) {
-    for (const Contestant& contestant : plan.contestants) {
-      if (auto fault = fault_of(block_options(options, cell, contestant))) return fault;
-    }
+  for (const PlannedBlock& block : plan.blocks) {
+    if (auto fault =
+            fault_of(block_options(options, plan.cells[block.cell], plan.contestants[block.contestant])))
+      return fault;
   }
   return std::nullopt;
 }

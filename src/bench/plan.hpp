@@ -14,15 +14,21 @@
 
 namespace netchannel::bench {
 
+// What a workload is measured with.
+struct Shape {
+  std::vector<std::uint32_t> sizes;
+  std::uint32_t flows = 1;
+};
+
 struct CompareOptions {
+  CompareOptions();
   std::string preset;  // its name, if there was one
-  std::vector<Workload> workloads = {Workload::udp_rr, Workload::udp_stream};
+  std::vector<Workload> workloads{kWorkloads.begin(), kWorkloads.end()};
   std::vector<Lane> lanes;
-  std::vector<std::uint32_t> rr_sizes = {1};
-  std::vector<std::uint32_t> stream_sizes = {100};
+  std::array<Shape, kWorkloads.size()> shapes;
+  Shape& of(Workload workload) { return shapes[static_cast<std::size_t>(workload)]; }
+  const Shape& of(Workload workload) const { return shapes[static_cast<std::size_t>(workload)]; }
   std::vector<std::uint32_t> pairs = {1};
-  std::uint32_t rr_flows = 1;
-  std::uint32_t stream_flows = 1;
   std::uint32_t batch = 32;
   std::uint32_t burst = 0;
   double rate = 0;
@@ -62,6 +68,7 @@ struct Plan {
   std::vector<Cell> cells;
   std::vector<Contestant> contestants;
   std::vector<PlannedBlock> blocks;
+  std::vector<std::string> left_out;  // what no block is planned for, a sentence each
 };
 Plan make_plan(const CompareOptions& options);
 BlockOptions block_options(const CompareOptions& options, const Cell& cell, const Contestant& contestant);

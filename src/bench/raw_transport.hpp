@@ -19,10 +19,8 @@ class RawTransport final : public Transport {
   static Result<std::unique_ptr<RawTransport>> open(const BlockOptions& options, const IpAddress& near,
                                                     std::size_t ports);
   ~RawTransport() override;
-  MacAddress mac() const { return device().info().mac; }
-  // A client's peer; a server needs none.
-  Result<void> connect_to(const Far& far, std::uint32_t flows);
-
+  MacAddress mac() const override { return device().info().mac; }
+  Result<void> connect_to(const Far& far, std::uint32_t flows) override;
   Result<Sent> send(std::size_t port, std::span<const Bytes> messages, bool more) noexcept override;
   Result<std::span<const Arrived>> receive(std::size_t port, std::size_t most,
                                            Instant deadline) noexcept override;

@@ -12,8 +12,11 @@ namespace {
 
 constexpr std::size_t kReceiveBatch = 64;
 constexpr Duration kDrainTime = std::chrono::milliseconds(50);
+constexpr Duration kDrainTimeOfReliable = std::chrono::seconds(5);
+constexpr int kTries = 100;  // to send what may be lost
 // A sleep that ends by the clock ends about this late: the rest is spun.
 constexpr Duration kWakeEarly = std::chrono::microseconds(60);
+constexpr Duration kNoRoomWait = std::chrono::microseconds(100);
 constexpr std::size_t kMostMessageBytes = 16 << 20;
 
 std::uint32_t window_of(const BlockOptions& options) {
@@ -43,7 +46,7 @@ RrResult RrClient::run(double seconds) {
     const Instant now = device::monotonic_now();
     if (now >= end_) break;
     start_due(now);
-    if (now >= next_timeout_) repeat_lost(now);
+    if (now >= next_timeout_ && !transport_.reliable()) repeat_lost(now);
     flush();
     const auto got = transport_.receive(expected_port_, kReceiveBatch, wake_at(now));
     if (!got) {
@@ -62,6 +65,7 @@ RrResult RrClient::run(double seconds) {
 
 void RrClient::begin(double seconds) {
   result_ = {};
+  queued_.clear();
   start_ = device::monotonic_now();
   end_ = start_ + Duration(static_cast<std::int64_t>(seconds * 1e9));
   next_timeout_ = start_ + kRequestTimeout;
@@ -77,7 +81,8 @@ Instant RrClient::plan(std::uint64_t request) const {
 }
 
 Instant RrClient::wake_at(Instant now) const {
-  Instant at = earlier(end_, next_timeout_);
+  Instant at = transport_.reliable() ? end_ : earlier(end_, next_timeout_);
+  if (!queued_.empty()) at = earlier(at, now + kNoRoomWait);
   if (options_.rate == 0) return at;
   const Instant next = plan(result_.planned);
   at = earlier(at, next - kWakeEarly);
@@ -127,26 +132,35 @@ void RrClient::queue(std::size_t pair, std::uint32_t number, Instant now) {
   expected_port_ = pairs_.size() == 1 && window_ == 1 ? port : kAnyPort;
 }
 
-// Neighbours in the queue that leave by one port go in one call.
+// Neighbours in the queue that leave by one port go in one call. What a reliable transport has no room for
+// stays in the queue; what another has none for, which is rare and short, is as good as lost, and asked for
+// again.
 void RrClient::flush() {
-  for (std::size_t i = 0; i < queued_.size();) {
-    const std::size_t port = queued_[i].port;
+  std::size_t done = 0;
+  for (std::size_t next = 0; done < queued_.size() && done == next && !result_.error;) {
+    const std::size_t port = queued_[done].port;
     batch_.clear();
-    for (; i < queued_.size() && queued_[i].port == port; ++i) batch_.push_back(queued_[i].message);
-    std::span<const Bytes> left = batch_;
-    // No room now is rare and short; what is still not taken after that is as good as lost, and asked for
-    // again.
-    for (int tries = 0; !left.empty() && tries < 100; ++tries) {
-      const auto sent = transport_.send(port, left, i < queued_.size() && transport_.gathers_ports());
-      if (!sent) {
-        result_.error = sent.error();
-        break;
-      }
-      left = left.subspan(sent->taken);
-      if (!left.empty()) transport_.wait(device::monotonic_now() + std::chrono::microseconds(100));
-    }
+    for (; next < queued_.size() && queued_[next].port == port; ++next)
+      batch_.push_back(queued_[next].message);
+    done += send(port, next < queued_.size() && transport_.gathers_ports());
   }
-  queued_.clear();
+  queued_.erase(queued_.begin(), queued_.begin() + static_cast<std::ptrdiff_t>(done));
+}
+
+// The batch; how many of it are done with.
+std::size_t RrClient::send(std::size_t port, bool more) {
+  std::span<const Bytes> left = batch_;
+  for (int tries = 0; !left.empty() && tries < kTries; ++tries) {
+    const auto sent = transport_.send(port, left, more);
+    if (!sent) {
+      result_.error = sent.error();
+      break;
+    }
+    left = left.subspan(sent->taken);
+    if (!left.empty() && transport_.reliable()) return batch_.size() - left.size();
+    if (!left.empty()) transport_.wait(device::monotonic_now() + kNoRoomWait);
+  }
+  return batch_.size();
 }
 
 void RrClient::on_arrival(const Arrived& arrived, Instant now) {
@@ -188,13 +202,14 @@ void RrClient::repeat_lost(Instant now) {
 
 void RrClient::drain() {
   measuring_ = false;
-  const Instant until = device::monotonic_now() + kDrainTime;
+  const Instant until = device::monotonic_now() + (transport_.reliable() ? kDrainTimeOfReliable : kDrainTime);
   const auto waiting = [&] {
     return std::any_of(pairs_.begin(), pairs_.end(), [](const Pair& p) { return p.open != 0; });
   };
   while (waiting() && !result_.error) {
     const Instant now = device::monotonic_now();
-    if (now >= until) break;
+    if (now >= until || (transport_.reliable() && interrupted())) break;
+    flush();
     const auto got = transport_.receive(expected_port_, kReceiveBatch, until);
     if (!got) break;
     for (const Arrived& arrived : *got) on_arrival(arrived, now);

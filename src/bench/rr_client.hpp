@@ -1,12 +1,13 @@
-// The asking side of udp_rr. A transaction is one request and its whole reply, of the same size. Closed loop:
-// each pair has 1 + burst requests in flight and sends the next when a reply comes; what is timed is the
-// service, from the send call to the reply. Open loop (a rate): requests leave by a plan whatever comes back,
-// and a reply is timed from the moment its request was planned for, so that a stall counts for all that it
-// delayed.
+// The asking side of udp_rr and tcp_rr. A transaction is one request and its whole reply, of the same size.
+// Closed loop: each pair has 1 + burst requests in flight and sends the next when a reply comes; what is
+// timed is the service, from the send call to the reply. Open loop (a rate): requests leave by a plan
+// whatever comes back, and a reply is timed from the moment its request was planned for, so that a stall
+// counts for all that it delayed.
 //
-// A lost datagram never stops it: after 200 ms the same request is sent again, which counts as a timeout; its
-// sample then holds the wait. A reply that nobody waits for counts as a duplicate; more of those than there
-// were timeouts, or a reply of the wrong length or content, makes the stream wrong.
+// Over TCP nothing is asked twice. A lost datagram never stops it: after 200 ms the same request is sent
+// again, which counts as a timeout; its sample then holds the wait. A reply that nobody waits for counts as a
+// duplicate; more of those than there were timeouts, or a reply of the wrong length or content, makes the
+// stream wrong.
 #pragma once
 
 #include <cstdint>
@@ -61,6 +62,7 @@ class RrClient {
   void repeat_lost(Instant now);
   void queue(std::size_t pair, std::uint32_t number, Instant now);
   void flush();
+  std::size_t send(std::size_t port, bool more);
   void drain();
   Instant plan(std::uint64_t request) const;
   Instant wake_at(Instant now) const;

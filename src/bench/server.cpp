@@ -12,7 +12,6 @@
 #include <csignal>
 
 #include "bench/environment.hpp"
-#include "bench/raw_transport.hpp"
 #include "bench/session.hpp"
 #include "bench/signals.hpp"
 
@@ -42,12 +41,19 @@ void keep_only(int fd) {
   (void)::close_range(kept + 1, ~0u, 0);
 }
 
-Json answer_to_hello(const Transport& transport, const BlockOptions& own, const IpAddress& address) {
+Json answer_to_hello(const FarEnd& end, const BlockOptions& own, const IpAddress& address) {
   Json ports = Json::array();
-  for (const std::uint16_t port : transport.ports()) ports.push_back(port);
-  return {{"protocol", kProtocol},          {"version", version()},           {"ports", std::move(ports)},
-          {"address", address.to_string()}, {"path", own.lane.name},          {"wait", to_string(own.wait)},
-          {"mode", transport.mode()},       {"explain", transport.explain()}, {"boot_id", boot_id()}};
+  for (const std::uint16_t port : end.ports()) ports.push_back(port);
+  return {{"protocol", kProtocol},
+          {"version", version()},
+          {"ports", std::move(ports)},
+          {"address", address.to_string()},
+          {"path", own.lane.name},
+          {"wait", to_string(own.wait)},
+          {"mode", end.mode()},
+          {"explain", end.explain()},
+          {"mac", netchannel::to_string(end.mac())},
+          {"boot_id", boot_id()}};
 }
 
 }  // namespace
@@ -100,6 +106,7 @@ Outcome<void> Server::open_services() {
   const std::array wanted = {std::pair{Kind::echo, options_.echo_port},
                              std::pair{Kind::discard, options_.discard_port},
                              std::pair{Kind::mirror, options_.mirror_port}};
+  tcp_services_.emplace(*host_);
   for (const auto& [kind, port] : wanted) {
     if (auto opened = open_service(kind, port); !opened) return opened;
   }
@@ -115,24 +122,36 @@ Outcome<void> Server::open_service(Kind kind, std::uint16_t port) {
   const std::vector<IpAddress> addresses =
       any ? std::vector{IpAddress::any_v4(), IpAddress::any_v6()} : options_.bind;
   for (const IpAddress& address : addresses) {
+    const Endpoint local{address, port};
     UdpOptions wanted;
     wanted.v6_only = true;
-    auto socket = host_->udp({address, port}, wanted);
+    auto socket = host_->udp(local, wanted);
     if (socket) {
       services_.push_back({kind, std::move(*socket)});
+      if (auto opened = open_tcp_service(kind, local); !opened) return opened;
       continue;
     }
     // A machine or an interface without IPv6 is served over IPv4.
     const ErrorCode code = socket.error().code;
     const bool no_family = code == ErrorCode::not_supported || code == ErrorCode::address_not_available;
     if (any && address.is_v6() && no_family) continue;
-    return fail_with(
-        socket.error(),
-        fmt::format("cannot serve {} on {} (change it with --port, or leave all services out with "
-                    "--services none)",
-                    name_of(static_cast<int>(kind)), Endpoint{address, port}.to_string()));
+    return cannot_serve(socket.error(), kind, "UDP", local);
   }
   return {};
+}
+
+Outcome<void> Server::open_tcp_service(Kind kind, const Endpoint& local) {
+  const auto wanted = kind == Kind::discard ? TcpServices::Kind::discard : TcpServices::Kind::echo;
+  if (auto opened = tcp_services_->open(wanted, local); !opened)
+    return cannot_serve(opened.error(), kind, "TCP", local);
+  return {};
+}
+
+tl::unexpected<Failure> Server::cannot_serve(const Error& error, Kind kind, std::string_view protocol,
+                                             const Endpoint& local) {
+  return fail_with(error, fmt::format("cannot serve {} over {} on {} (change it with --port, or leave all "
+                                      "services out with --services none)",
+                                      name_of(static_cast<int>(kind)), protocol, local.to_string()));
 }
 
 Outcome<void> Server::open_control() {
@@ -158,8 +177,8 @@ void Server::describe_all() {
   }
   std::string what = control;
   if (options_.services) {
-    what = fmt::format("UDP echo {}, discard {}, mirror {}, {}", options_.echo_port, options_.discard_port,
-                       options_.mirror_port, control);
+    what = fmt::format("echo {}, discard {}, mirror {} over UDP and TCP, {}", options_.echo_port,
+                       options_.discard_port, options_.mirror_port, control);
   }
   std::vector<std::string> where;
   where.reserve(options_.bind.size() + options_.addresses.size() + 1);
@@ -194,7 +213,9 @@ void Server::poll_services(Instant deadline) {
   if (!ready) return;
   for (std::size_t i = 0; i < *ready; ++i) {
     const std::uint64_t token = events[i].token;
-    if (token == kControlToken) {
+    if (token >= TcpServices::kFirstToken) {
+      if (tcp_services_) tcp_services_->handle(events[i]);
+    } else if (token == kControlToken) {
       if (!in_session_) accept_client();
     } else if (token >= kFirstClientToken) {
       if (!in_session_) hear_client(static_cast<int>(token - kFirstClientToken));
@@ -293,36 +314,26 @@ void Server::run_in_child(Control control) {
 void Server::run_session(Control& control, const BlockOptions& wanted) {
   const BlockOptions block = own_block(wanted);
   const IpAddress address = data_address(control);
+  // A session's process on a kernel path has a host of its own: the sockets of the services stay with the
+  // parent.
+  std::optional<Host> own;
+  Host* host = host_ ? &*host_ : nullptr;
   const auto refuse = [&](const Error& error) {
     (void)control.send(
         {{"error", fmt::format("the far end cannot open {}: {}", block.lane.name, describe(error))}});
   };
-  const auto go_on = [&](Transport& transport, const Json& answer) {
-    if (!control.send(answer)) return;
-    Session session(transport, control, block);
-    session.run([this] {
-      if (host_ && !options_.lane.kernel()) poll_services(host_->now());
-    });
-  };
-  if (block.lane.raw) {
-    auto raw = RawTransport::open(block, address, block.pairs);
-    if (!raw) return refuse(raw.error());
-    Json answer = answer_to_hello(**raw, block, address);
-    answer["mac"] = netchannel::to_string((*raw)->mac());
-    return go_on(**raw, answer);
-  }
-  // A session's process on a kernel path has a host of its own: the sockets of the services stay with the
-  // parent.
-  std::optional<Host> own;
   if (block.lane.kernel()) {
     auto opened = Host::open(host_options(block));
     if (!opened) return refuse(opened.error());
-    own.emplace(std::move(*opened));
+    host = &own.emplace(std::move(*opened));
   }
-  Host& host = own ? *own : *host_;
-  auto transport = HostTransport::open_server(host, block, address);
-  if (!transport) return refuse(transport.error());
-  go_on(**transport, answer_to_hello(**transport, block, address));
+  const auto end = open_far_end(host, block, address);
+  if (!end) return refuse(end.error());
+  if (!control.send(answer_to_hello(**end, block, address))) return;
+  Session session(**end, control, block);
+  session.run([this] {
+    if (host_ && !options_.lane.kernel()) poll_services(host_->now());
+  });
 }
 
 }  // namespace netchannel::bench

@@ -1,6 +1,6 @@
-// The far end of `bench`, and three services for any client:
+// The far end of `bench`, and three services for any client, over UDP and TCP:
 //
-//   echo     sends each datagram back to where it came from
+//   echo     sends each datagram back to where it came from, and each connection's bytes back over it
 //   discard  takes and forgets
 //   mirror   as echo, on a port of its own that needs no privilege
 //
@@ -19,6 +19,7 @@
 #include "bench/control.hpp"
 #include "bench/options.hpp"
 #include "bench/outcome.hpp"
+#include "bench/tcp_services.hpp"
 #include "bench/transport.hpp"
 #include "netchannel/host.hpp"
 
@@ -61,6 +62,9 @@ class Server {
   Outcome<void> open_host();
   Outcome<void> open_services();
   Outcome<void> open_service(Kind kind, std::uint16_t port);
+  Outcome<void> open_tcp_service(Kind kind, const Endpoint& local);
+  static tl::unexpected<Failure> cannot_serve(const Error& error, Kind kind, std::string_view protocol,
+                                              const Endpoint& local);
   Outcome<void> open_control();
   void describe_all();
   Outcome<void> run_raw();
@@ -77,6 +81,7 @@ class Server {
   ServeOptions options_;
   std::optional<Host> host_;
   std::vector<Service> services_;
+  std::optional<TcpServices> tcp_services_;
   std::vector<Datagram> datagrams_;
   std::vector<OutDatagram> replies_;
   std::optional<ControlListener> listener_;

@@ -1,16 +1,16 @@
 #include "bench/session.hpp"
 
 #include "bench/environment.hpp"
-#include "bench/histogram_json.hpp"
 #include "bench/signals.hpp"
 #include "device/clock.hpp"
 
 namespace netchannel::bench {
 namespace {
 
-constexpr std::size_t kReceiveBatch = 64;
 constexpr Duration kControlInterval = std::chrono::milliseconds(1);
 constexpr Duration kTickInterval = std::chrono::milliseconds(10);
+// How long the rest of a stream may stay away before it is given up.
+constexpr Duration kRestTime = std::chrono::seconds(2);
 constexpr Duration kLongestSilence = std::chrono::seconds(60);
 
 }  // namespace
@@ -34,11 +34,8 @@ Result<BlockOptions> read_hello(const Json& hello) {
   return block_from_json(get_part(hello, "block"));
 }
 
-Session::Session(Transport& transport, Control& control, const BlockOptions& options)
-    : transport_(transport),
-      control_(control),
-      options_(options),
-      check_(options.size, options.flows * options.pairs) {}
+Session::Session(FarEnd& end, Control& control, const BlockOptions& options)
+    : end_(end), control_(control), options_(options) {}
 
 void Session::run(const std::function<void()>& tick) {
   last_sign_of_life_ = device::monotonic_now();
@@ -59,27 +56,20 @@ void Session::run(const std::function<void()>& tick) {
 }
 
 void Session::work(Instant deadline) {
-  const auto arrived = transport_.receive(kAnyPort, kReceiveBatch, deadline);
-  if (!arrived) {
-    // An ICMP error of a client that has closed its port: the control connection will say the same.
-    failed_ = arrived.error().code != ErrorCode::refused && arrived.error().code != ErrorCode::unreachable;
-    return;
-  }
-  if (arrived->empty()) return;
-  if (options_.workload == Workload::udp_rr) {
-    replied_ += transport_.send_back();
-    last_sign_of_life_ = deadline;
-    return;
-  }
-  count(*arrived);
+  const FarEnd::Turn turn = end_.work(deadline);
+  if (turn == FarEnd::Turn::worked) last_sign_of_life_ = deadline;
+  failed_ = turn == FarEnd::Turn::failed;
 }
 
-void Session::count(std::span<const Arrived> arrived) {
-  const Instant now = device::monotonic_now();
-  last_sign_of_life_ = now;
-  for (const Arrived& message : arrived) {
-    if (!check_.see(message.payload, message.peer_port)) continue;
-    if (const std::int64_t stamp = read_stamp(message.payload); stamp != 0) latency_.record(now.ns - stamp);
+// Over TCP all that was sent arrives: what full buffers hold is the measurement's as well.
+void Session::take_rest(std::uint64_t sent) {
+  Instant until = device::monotonic_now() + kRestTime;
+  while (end_.received() < sent && !failed_ && !interrupted()) {
+    const Instant now = device::monotonic_now();
+    if (now >= until) return;
+    const std::uint64_t before = end_.received();
+    work(now + kTickInterval);
+    if (end_.received() != before) until = now + kRestTime;
   }
 }
 
@@ -89,18 +79,13 @@ bool Session::obey() {
   last_sign_of_life_ = device::monotonic_now();
   const std::string what = get_text(*request, "do");
   if (what == "start") {
-    // What the warm-up left behind is not the measurement's.
-    for (auto left = transport_.receive(kAnyPort, kReceiveBatch, Instant{}); left && !left->empty();
-         left = transport_.receive(kAnyPort, kReceiveBatch, Instant{})) {
-    }
-    check_.reset();
-    latency_.clear();
-    replied_ = 0;
-    syscalls_at_start_ = syscalls_at_stop_ = transport_.syscalls();
+    end_.start();
+    syscalls_at_start_ = syscalls_at_stop_ = end_.syscalls();
     started_ = stopped_ = meter_.sample();
   } else if (what == "stop") {
+    if (options_.workload == Workload::tcp_stream) take_rest(get_count(*request, "sent"));
     stopped_ = meter_.sample();
-    syscalls_at_stop_ = transport_.syscalls();
+    syscalls_at_stop_ = end_.syscalls();
   } else if (what == "report") {
     return control_.send(report()).has_value();
   } else {
@@ -111,11 +96,10 @@ bool Session::obey() {
 }
 
 Json Session::report() const {
-  return {{"counts", to_json(check_.counts())},
-          {"replied", replied_},
-          {"syscalls", syscalls_at_stop_ - syscalls_at_start_},
-          {"cpu_s", to_json(cpu_between(started_, stopped_, online_cpus()))},
-          {"latency", to_json(latency_)}};
+  Json out = end_.report();
+  out["syscalls"] = syscalls_at_stop_ - syscalls_at_start_;
+  out["cpu_s"] = to_json(cpu_between(started_, stopped_, online_cpus()));
+  return out;
 }
 
 }  // namespace netchannel::bench

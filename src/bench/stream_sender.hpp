@@ -1,7 +1,8 @@
-// The sending side of udp_stream: messages in bursts, as fast as the path takes them or by a plan (a rate).
-// With one flow a burst is one call; with several, each message leaves by the next flow's port, as a server's
-// many peers send, so that nothing between here and there can join them. What the path refuses for want of
-// room is sent again, not counted as sent; loss is therefore what vanished after a send that succeeded.
+// The sending side of udp_stream and tcp_stream: messages in bursts, as fast as the path takes them or by a
+// plan (a rate). With one flow a burst is one call; with several, each message leaves by the next flow's
+// port, as a server's many peers send, so that nothing between here and there can join them. What the path
+// refuses for want of room is sent again, not counted as sent; loss is therefore what vanished after a send
+// that succeeded.
 #pragma once
 
 #include <cstdint>

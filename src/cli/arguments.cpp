@@ -14,7 +14,7 @@ namespace netchannel::cli {
 
 bench::Workload workload_from(const std::string& name) {
   const auto workload = bench::parse_workload(name);
-  if (!workload) throw UsageError{fmt::format("no workload '{}'; there are udp_rr and udp_stream", name)};
+  if (!workload) throw UsageError{fmt::format("no workload '{}'; there are {}", name, bench::kWorkloadNames)};
   return *workload;
 }
 

@@ -39,7 +39,7 @@ bench::ClientOptions options_from(const Arguments& given) {
   out.block.workload = workload_from(given.workload);
   out.block.lane = lane_from(given.path);
   out.block.wait = wait_from("--wait", given.wait);
-  out.block.size = given.size.value_or(out.block.workload == bench::Workload::udp_rr ? 1 : 100);
+  out.block.size = given.size.value_or(bench::default_size(out.block.workload));
   out.control = endpoint_from("--to", given.to, bench::kControlPort);
   out.block.device = device_for(out.block.lane, given.device, &out.control.address);
   out.xdp.mode = xdp_mode_from(given.xdp_mode);
@@ -127,7 +127,10 @@ void add_bench(CLI::App& app, Chosen& chosen) {
   bench::BlockOptions& block = given->block;
   CLI::App* command = app.add_subcommand(
       "bench", "One workload over one path, against a `netchannel serve` on the other end.");
-  command->add_option("workload", given->workload, "udp_rr (request and reply) or udp_stream")
+  command
+      ->add_option("workload", given->workload,
+                   "udp_rr, tcp_rr (request and reply), udp_stream, tcp_stream, or tcp_crr (a connection for "
+                   "each request)")
       ->required()
       ->option_text("WORKLOAD");
   command->add_option("--to", given->to, "where serve runs")->required()->option_text("ADDR[:PORT]");
@@ -136,7 +139,9 @@ void add_bench(CLI::App& app, Chosen& chosen) {
   command->add_option("--device", given->device, "the interface (xdp) or the TAP's name")->option_text("IF");
   command->add_option("--wait", given->wait, "block, spin or adaptive; the far end waits by its own")
       ->option_text("W (adaptive)");
-  command->add_option("--size", given->size, "payload bytes of a message (1 for udp_rr, 100 for udp_stream)")
+  command
+      ->add_option("--size", given->size,
+                   "bytes of a message or a write (1; udp_stream 100, tcp_stream 65536)")
       ->option_text("BYTES");
   command
       ->add_option("--pairs", block.pairs,
@@ -144,7 +149,7 @@ void add_bench(CLI::App& app, Chosen& chosen) {
       ->option_text("N (1)");
   command->add_option("--flows", block.flows, "peers that each pair takes in turn")->option_text("N (1)");
   command->add_option("--batch", block.batch, "messages a call, where the path can")->option_text("N (32)");
-  command->add_option("--burst", block.burst, "udp_rr: requests in flight beyond one")->option_text("N (0)");
+  command->add_option("--burst", block.burst, "*_rr: requests in flight beyond one")->option_text("N (0)");
   command->add_option("--rate", block.rate, "messages a second by a plan, whatever comes back (open loop)")
       ->option_text("N/s");
   command->add_option("--duration", block.seconds, "measured in each run")->option_text("S (2)");

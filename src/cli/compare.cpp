@@ -51,7 +51,10 @@ bench::CompareOptions options_from(const Arguments& given) {
   if (!given.workloads.empty()) out.workloads.clear();
   for (const std::string& name : given.workloads) out.workloads.push_back(workload_from(name));
   if (!given.paths.empty()) out.lanes = lanes_from(given.paths);
-  if (!given.sizes.empty()) out.rr_sizes = out.stream_sizes = given.sizes;
+  for (bench::Shape& shape : out.shapes) {
+    if (!given.sizes.empty()) shape.sizes = given.sizes;
+    take(shape.flows, given.flows);
+  }
   if (!given.pairs.empty()) out.pairs = given.pairs;
   take(out.batch, given.batch);
   take(out.burst, given.burst);
@@ -61,7 +64,6 @@ bench::CompareOptions options_from(const Arguments& given) {
   take(out.warmup, given.warmup);
   take(out.mtu, given.mtu);
   take(out.seed, given.seed);
-  if (given.flows) out.rr_flows = out.stream_flows = *given.flows;
   if (!given.wait.empty()) out.wait = wait_from("--wait", given.wait);
   if (!given.baseline_wait.empty()) out.baseline_wait = wait_from("--baseline-wait", given.baseline_wait);
   if (given.offloads != "default" && given.offloads != "off")
@@ -171,7 +173,7 @@ void add_measuring_options(CLI::App& command, Arguments& given) {
                   "kernel, kernel-batched, xdp, tap, raw, raw:xdp; the same twice is a null comparison")
       ->delimiter(',')
       ->option_text("P,...");
-  command.add_option("--size", given.sizes, "payload bytes of a message")
+  command.add_option("--size", given.sizes, "bytes of a message or a write")
       ->delimiter(',')
       ->option_text("BYTES,...");
   command
@@ -182,7 +184,7 @@ void add_measuring_options(CLI::App& command, Arguments& given) {
   command.add_option("--flows", given.flows, "peers that each pair takes in turn, so that nothing coalesces")
       ->option_text("N");
   command.add_option("--batch", given.batch, "messages a call, where the path can")->option_text("N (32)");
-  command.add_option("--burst", given.burst, "udp_rr: requests in flight beyond one")->option_text("N (0)");
+  command.add_option("--burst", given.burst, "*_rr: requests in flight beyond one")->option_text("N (0)");
   command.add_option("--rate", given.rate, "messages a second by a plan, whatever comes back (open loop)")
       ->option_text("N/s");
   command.add_option("--duration", given.duration, "measured in each run")->option_text("S");
@@ -208,7 +210,7 @@ void add_compare(CLI::App& app, Chosen& chosen) {
       "compare", "Measures paths against each other, interleaved, in a lab of its own; writes a report.");
   command
       ->add_option("workload", given->workloads,
-                   "udp_rr (request and reply), udp_stream; all if none is named")
+                   "udp_rr, udp_stream, tcp_rr, tcp_stream, tcp_crr; the preset's if none is named")
       ->option_text("WORKLOAD...");
   command
       ->add_option("--preset", given->preset,

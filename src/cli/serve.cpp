@@ -70,7 +70,7 @@ int serve(const Arguments& given) {
 void add_serve(CLI::App& app, Chosen& chosen) {
   auto given = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(
-      "serve", "The far end of bench; UDP echo, discard and mirror services for any client.");
+      "serve", "The far end of bench; echo, discard and mirror services over UDP and TCP for any client.");
   command->add_option("--path", given->path, "auto, kernel, kernel-batched, xdp, tap or raw")
       ->option_text("P (auto)");
   command->add_option("--device", given->device, "the interface (xdp) or the TAP's name")->option_text("IF");
@@ -94,7 +94,8 @@ void add_serve(CLI::App& app, Chosen& chosen) {
   command->footer(
       "Runs until it is interrupted (Ctrl-C).\n\nExample, with a client on another machine:\n"
       "  netchannel serve --path xdp --device eth0\n"
-      "  echo hello | socat -t1 - UDP:192.0.2.1:7");
+      "  echo hello | socat -t1 - UDP:192.0.2.1:7\n"
+      "  echo hello | socat -t1 - TCP:192.0.2.1:7");
   command->callback([given, &chosen] { chosen = [given] { return serve(*given); }; });
 }
 

@@ -43,13 +43,13 @@ std::string options(const Json& document) {
 std::string figures(const CellView& cell) {
   Table table(
       {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right});
-  const bool rr = cell.workload.ends_with("_rr");
+  const bool rr = is_request(cell.workload);
   table.row({"path", "wait", "per s", "+- %", rr ? "p50 us" : "lost %", rr ? "p99 us" : "Mbit/s", "CPU us"});
   for (const Row& row : cell.rows) {
     const auto rate = row.mean("rate_per_s");
     const auto loss = row.mean("loss_share"), bps = row.mean("received_bps");
     table.row({row.path, row.wait, rate ? with_commas(*rate) : "-",
-               fixed(row.spread_percent("rate_per_s"), 1),
+               fixed(row.spread_percent(main_metric(cell.workload)), 1),
                rr     ? fixed(row.median_of_all("latency_p50_us"), 1)
                : loss ? fixed(*loss * 100, 1)
                       : "-",
@@ -74,7 +74,7 @@ std::string comparisons(const CellView& cell) {
     table.row({"against " + name, "rate", "interval", "verdict", "visible from"});
     bool any = false;
     for (const Json* entry : cell.comparisons) {
-      if (get_text(*entry, "metric") != "rate_per_s" || baseline_of(*entry) != name) continue;
+      if (get_text(*entry, "metric") != main_metric(cell.workload) || baseline_of(*entry) != name) continue;
       any = true;
       table.row({get_text(*entry, "path") + " " + get_text(*entry, "wait"),
                  ratio_number(get_number(*entry, "ratio")), interval_of(*entry, "{}-{}"),
@@ -96,7 +96,9 @@ std::string render_markdown(const Json& document) {
   out +=
       wrapped(
           "Rates are of transactions or of messages received by the program, means over runs with half the "
-          "width of their interval. CPU us is the processor time of both ends for each. Ratios are geometric "
+          "width of their interval; tcp_stream's main figure, and its interval, are of the bytes received. "
+          "CPU "
+          "us is the processor time of both ends for each, for tcp_stream for each KB. Ratios are geometric "
           "means over pairs of runs measured side by side; from how large a difference on this run could "
           "have "
           "seen one stands beside them.",

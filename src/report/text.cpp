@@ -61,7 +61,7 @@ std::string figures_of_stream(const CellView& cell) {
   table.row({"path", "wait", "per second", "+-", "Mbit/s", "lost", "CPU us", "syscalls"});
   for (const Row& row : cell.rows) {
     const auto rate = row.mean("rate_per_s");
-    const auto spread = row.spread_percent("rate_per_s");
+    const auto spread = row.spread_percent(main_metric(cell.workload));
     const auto bps = row.mean("received_bps");
     const auto loss = row.mean("loss_share");
     table.row({row.path, row.wait, rate ? with_commas(*rate) : "-", spread ? spread_text(*spread) : "-",
@@ -80,7 +80,7 @@ std::string ratio_text(const Json* entry) {
 // One table, so that its columns stand under each other; the lines that name a baseline are put between
 // afterwards.
 std::string ratios(const CellView& cell, bool colour) {
-  const bool rr = cell.workload.ends_with("_rr");
+  const bool rr = is_request(cell.workload);
   std::vector<Align> columns = {Align::left, Align::right, Align::left, Align::left, Align::right};
   if (rr) columns.push_back(Align::right);
   Table table(columns);
@@ -99,7 +99,7 @@ std::string ratios(const CellView& cell, bool colour) {
   for (const std::string& name : baselines_of(cell)) {
     std::string before = "  against " + name + "\n";
     for (const Json* entry : cell.comparisons) {
-      if (get_text(*entry, "metric") != "rate_per_s" || baseline_of(*entry) != name) continue;
+      if (get_text(*entry, "metric") != main_metric(cell.workload) || baseline_of(*entry) != name) continue;
       add_row({get_text(*entry, "path") + " " + get_text(*entry, "wait"), ratio_text(entry),
                interval_of(*entry, "[{}, {}]"), get_text(*entry, "verdict"),
                ratio_text(same_pair(cell, *entry, "service_demand_own_us"))},
@@ -137,10 +137,14 @@ std::string modes(const Json& document) {
 
 std::string legend(bool compared) {
   std::string out =
-      "per second: transactions (request and reply) or messages that the receiving program got. CPU us: "
-      "processor time "
-      "of both ends for each of them. p50, p99: round trip.";
-  if (compared) out += " rate, p50, CPU against a baseline: that path's figure divided by the baseline's.";
+      "per second: transactions (request and reply; tcp_crr: a connection for each) or messages that the "
+      "receiving program got. CPU us: processor time of both ends for each of them, for tcp_stream for each "
+      "KB "
+      "received. p50, p99: round trip (tcp_crr: from connecting to the reply's end).";
+  if (compared)
+    out +=
+        " rate (tcp_stream: bytes received), p50, CPU against a baseline: that path's figure divided by the "
+        "baseline's.";
   return wrapped(out, kWidth, 0) + "\n";
 }
 
@@ -150,7 +154,7 @@ std::string render_text(const Json& document, bool colour) {
   std::string out = head(document);
   for (const CellView& cell : cells_of(document)) {
     out += "\n" + title_of(document, cell) + "\n";
-    out += cell.workload.ends_with("_rr") ? figures_of_rr(cell) : figures_of_stream(cell);
+    out += is_request(cell.workload) ? figures_of_rr(cell) : figures_of_stream(cell);
     if (const std::string compared = ratios(cell, colour); !compared.empty()) out += "\n" + compared;
   }
   out += "\n" + legend(!get_part(document, "compare").empty());

@@ -87,6 +87,12 @@ const Json* same_pair(const CellView& cell, const Json& comparison, std::string_
   return nullptr;
 }
 
+bool is_request(std::string_view workload) { return workload.ends_with("rr"); }
+
+std::string_view main_metric(std::string_view workload) {
+  return workload == "tcp_stream" ? "received_bps" : "rate_per_s";
+}
+
 std::string title_of(const Json& document, const CellView& cell) {
   const auto counted = [](std::uint64_t n, const char* what) {
     return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
@@ -94,8 +100,9 @@ std::string title_of(const Json& document, const CellView& cell) {
   const Json& config = get_part(document, "config");
   const std::string key = "flows_" + cell.workload;
   const std::uint64_t flows = get_count(config, key.c_str(), get_count(config, "flows", 1));
-  std::string out = cell.workload + ": " + counted(cell.size, "byte");
-  if (cell.workload.ends_with("_rr")) out += " each way";
+  std::string out =
+      cell.workload + ": " + (cell.workload == "tcp_stream" ? "writes of " : "") + counted(cell.size, "byte");
+  if (is_request(cell.workload)) out += " each way";
   out += ", " + counted(cell.pairs, "pair");
   if (flows > 1) out += fmt::format(", {} flows in turn", flows);
   return out;

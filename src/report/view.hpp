@@ -37,7 +37,10 @@ std::vector<CellView> cells_of(const Json& document);
 // The comparison of the same two contestants by another metric; null if there is none.
 const Json* same_pair(const CellView& cell, const Json& comparison, std::string_view metric);
 
-std::string unit_of(std::string_view workload, bool plural);        // "transactions"
+// A request and its reply are the unit: latency says something, loss does not.
+bool is_request(std::string_view workload);
+// The metric that a workload is about: "received_bps" of tcp_stream, "rate_per_s" of all others.
+std::string_view main_metric(std::string_view workload);
 std::string with_commas(double value);                              // 1234567.8 -> "1,234,568"
 std::string fixed(const std::optional<double>& value, int digits);  // "-" if there is none
 // Three significant digits, never an exponent.

@@ -85,6 +85,52 @@ TEST(Coordinator, LeavesOutALaneThatCannotBeOpenedAndSaysWhy) {
   EXPECT_NE(document["warnings"].back().get<std::string>().find("needs CAP_BPF"), std::string::npos);
 }
 
+TEST(Coordinator, LeavesALaneOutOfTheWorkloadsThatItCannotDoOnly) {
+  CompareOptions options = small({"kernel", "xdp"});
+  options.wait.reset();
+  options.workloads = {Workload::udp_rr, Workload::tcp_rr, Workload::tcp_crr};
+  int tried = 0;
+  const Json document = run(options, [&](const BlockOptions& block) -> Outcome<Json> {
+    if (block.lane.kernel() || !is_tcp(block.workload)) return block_of(block, 100);
+    ++tried;
+    return refused("no TCP on this path");
+  });
+  EXPECT_EQ(tried, 2);  // once a workload, whichever way it waits
+  EXPECT_EQ(document["blocks"].size(), 5u * 2 * (3 + 1));
+  EXPECT_EQ(document["warnings"], (Json{"xdp is left out of tcp_rr, tcp_crr: no TCP on this path"}));
+}
+
+TEST(Coordinator, SaysWhatNoBlockWasPlannedFor) {
+  CompareOptions options = small({"kernel", "raw:xdp"});
+  options.workloads = {Workload::tcp_crr};
+  const Json document = run(options, [&](const BlockOptions& block) -> Outcome<Json> {
+    EXPECT_FALSE(block.lane.raw);
+    return block_of(block, 100);
+  });
+  EXPECT_EQ(document["blocks"].size(), 5u);
+  ASSERT_EQ(document["warnings"].size(), 1u);
+  EXPECT_NE(document["warnings"][0].get<std::string>().find("raw:xdp does not do tcp_crr"),
+            std::string::npos);
+}
+
+TEST(Coordinator, ComparesTheBytesOfAByteStreamAndTheRateOfAllElse) {
+  CompareOptions options = small({"kernel", "xdp"});
+  options.workloads = {Workload::tcp_stream, Workload::udp_stream};
+  const Json document = run(options, [&](const BlockOptions& block) -> Outcome<Json> {
+    Json out = block_of(block, 100);
+    out["received_bps"] = block.lane.kernel() ? 1e9 : 3e9;
+    return out;
+  });
+  int compared = 0;
+  for (const Json& entry : document["compare"]) {
+    if (entry["metric"] != "received_bps") continue;
+    ++compared;
+    EXPECT_TRUE(entry["workload"] == "tcp_stream");
+    EXPECT_NEAR(get_number(entry, "ratio"), 3, 1e-9);
+  }
+  EXPECT_EQ(compared, 2);  // of both sizes
+}
+
 TEST(Coordinator, GoesOnAfterABlockThatFailedOnce) {
   int n = 0;
   const Json document = run(small({"kernel", "xdp"}), [&](const BlockOptions& options) -> Outcome<Json> {

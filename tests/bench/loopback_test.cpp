@@ -27,7 +27,7 @@ class Loopback : public ::testing::Test {
     options_.echo_port = port_;
     options_.discard_port = static_cast<std::uint16_t>(port_ + 1);
     options_.mirror_port = static_cast<std::uint16_t>(port_ + 2);
-    options_.control_port = port_;
+    options_.control_port = control_port();
     server_ = ::fork();
     if (server_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -56,10 +56,10 @@ class Loopback : public ::testing::Test {
     out.block.workload = workload;
     out.block.lane = options_.lane;
     out.block.wait = options_.wait;
-    out.block.size = workload == Workload::udp_rr ? 1 : 100;
+    out.block.size = is_rr(workload) || workload == Workload::tcp_crr ? 1 : 100;
     out.block.seconds = 0.1;
     out.block.warmup = 0.02;
-    out.control = {address_, port_};
+    out.control = {address_, control_port()};
     return out;
   }
   static Json measure(const ClientOptions& options) {
@@ -67,6 +67,8 @@ class Loopback : public ::testing::Test {
     EXPECT_TRUE(block.has_value()) << (block ? "" : describe(block.error()));
     return block ? *block : Json::object();
   }
+
+  std::uint16_t control_port() const { return static_cast<std::uint16_t>(port_ + 3); }
 
   IpAddress address_ = IpAddress::v4(127, 0, 0, 1);
   std::uint16_t port_ = static_cast<std::uint16_t>(kBasePort + ::getpid() % 2000 * 4);
@@ -102,6 +104,117 @@ TEST_F(Loopback, MeasuresAStream) {
   EXPECT_LT(get_number(block, "syscalls_per_message"), 1);
 }
 
+TEST_F(Loopback, MeasuresRequestAndReplyOverAConnection) {
+  start("kernel");
+  const Json block = measure(client(Workload::tcp_rr));
+  expect_sound(block);
+  EXPECT_EQ(get_count(block, "received") + get_count(block, "in_flight"), get_count(block, "sent"));
+  EXPECT_EQ(get_count(block, "timeouts"), 0u);
+  EXPECT_TRUE(get_part(block, "loss_share").is_null());
+  // recv and send at each end, and nothing else.
+  EXPECT_NEAR(get_number(block, "syscalls_per_message"), 4, 0.2);
+  EXPECT_EQ(get_text(get_part(block, "service_demand_us"), "per"), "transaction");
+}
+
+TEST_F(Loopback, MeasuresRequestsLargerThanBothBuffersWithManyInFlight) {
+  for (const char* lane : {"kernel", "kernel-batched"}) {
+    start(lane);
+    ClientOptions options = client(Workload::tcp_rr);
+    options.block.size = 300'000;
+    options.block.burst = 63;
+    const Json block = measure(options);
+    expect_sound(block);
+    EXPECT_GT(get_count(block, "received"), 64u);
+    EXPECT_EQ(stop(), 0);
+  }
+}
+
+TEST_F(Loopback, MeasuresRequestsOverManyConnectionsInTurn) {
+  for (const WaitMode wait : {WaitMode::block, WaitMode::spin}) {
+    start("kernel", wait);
+    ClientOptions options = client(Workload::tcp_rr);
+    options.block.flows = 16;
+    options.block.burst = 7;
+    options.block.size = 1000;
+    const Json block = measure(options);
+    expect_sound(block);
+    EXPECT_EQ(get_count(block, "received") + get_count(block, "in_flight"), get_count(block, "sent"));
+    EXPECT_EQ(stop(), 0);
+  }
+}
+
+TEST_F(Loopback, MeasuresAPacedConnection) {
+  start("kernel", WaitMode::adaptive);
+  ClientOptions options = client(Workload::tcp_rr);
+  options.block.rate = 2000;
+  const Json block = measure(options);
+  expect_sound(block);
+  EXPECT_LE(get_count(block, "sent"), 201u);
+  EXPECT_GT(get_count(get_part(block, "send_lag_us"), "n"), 0u);
+}
+
+TEST_F(Loopback, MeasuresAByteStreamAndLosesNothing) {
+  for (const char* lane : {"kernel", "kernel-batched"}) {
+    start(lane);
+    for (const std::uint32_t size : {1u, 128u, 65536u, 200'000u}) {
+      ClientOptions options = client(Workload::tcp_stream);
+      options.block.size = size;
+      const Json block = measure(options);
+      expect_sound(block);
+      EXPECT_EQ(get_count(block, "received"), get_count(block, "sent")) << lane << " " << size;
+      EXPECT_NEAR(get_number(block, "received_bps") / (get_number(block, "rate_per_s") * size * 8), 1, 1e-6);
+      EXPECT_EQ(get_text(get_part(block, "service_demand_us"), "per"), "KB");
+    }
+    EXPECT_EQ(stop(), 0);
+  }
+}
+
+TEST_F(Loopback, WritesMessagesOneByOneOnTheKernelPathAndTogetherOnTheBatchedOne) {
+  start("kernel");
+  ClientOptions options = client(Workload::tcp_stream);
+  EXPECT_GE(get_number(measure(options), "syscalls_per_message"), 1);
+  EXPECT_EQ(stop(), 0);
+  start("kernel-batched");
+  EXPECT_LT(get_number(measure(client(Workload::tcp_stream)), "syscalls_per_message"), 0.2);
+}
+
+TEST_F(Loopback, MeasuresByteStreamsOverManyConnections) {
+  for (const WaitMode wait : {WaitMode::block, WaitMode::spin, WaitMode::adaptive}) {
+    start("kernel-batched", wait);
+    ClientOptions options = client(Workload::tcp_stream);
+    options.block.flows = 8;
+    const Json block = measure(options);
+    expect_sound(block);
+    EXPECT_EQ(get_count(block, "received"), get_count(block, "sent"));
+    EXPECT_EQ(stop(), 0);
+  }
+}
+
+TEST_F(Loopback, MeasuresAConnectionForEachRequest) {
+  for (const WaitMode wait : {WaitMode::block, WaitMode::spin, WaitMode::adaptive}) {
+    start("kernel", wait);
+    const Json block = measure(client(Workload::tcp_crr));
+    expect_sound(block);
+    EXPECT_EQ(get_count(get_part(block, "latency_us"), "n"), get_count(block, "received"));
+    EXPECT_EQ(stop(), 0);
+    // socket, connect, send, recv twice, close; accept, recv, send, close.
+    if (wait == WaitMode::block) {
+      EXPECT_NEAR(get_number(block, "syscalls_per_message"), 10, 0.5);
+    }
+  }
+}
+
+TEST_F(Loopback, MeasuresConnectionsOfSeveralPairs) {
+  start("kernel");
+  for (const Workload workload : {Workload::tcp_rr, Workload::tcp_stream, Workload::tcp_crr}) {
+    ClientOptions options = client(workload);
+    options.block.pairs = 3;
+    const Json block = measure(options);
+    expect_sound(block);
+    EXPECT_EQ(get_count(block, "pairs"), 3u);
+  }
+}
+
 TEST_F(Loopback, MeasuresManyFlowsWithOneReceiver) {
   start("kernel");
   ClientOptions options = client(Workload::udp_stream);
@@ -133,7 +246,7 @@ TEST_F(Loopback, ServesOneClientAfterAnother) {
 
 TEST_F(Loopback, RefusesARawClientAndSaysWhatItServes) {
   start("kernel");
-  auto control = Control::connect({address_, port_}, std::chrono::seconds(5));
+  auto control = Control::connect({address_, control_port()}, std::chrono::seconds(5));
   ASSERT_TRUE(control.has_value());
   Json hello = {{"protocol", kProtocol},
                 {"version", "0.0.0-other"},
@@ -145,7 +258,7 @@ TEST_F(Loopback, RefusesARawClientAndSaysWhatItServes) {
 TEST_F(Loopback, LivesOnWhenClientsTalkNonsense) {
   start("kernel");
   for (const char* nonsense : {"\n", "{}\n", "[1,2]\n", "GET / HTTP/1.0\r\n\r\n", "{\"protocol\":7}\n"}) {
-    auto control = Control::connect({address_, port_}, std::chrono::seconds(5));
+    auto control = Control::connect({address_, control_port()}, std::chrono::seconds(5));
     ASSERT_TRUE(control.has_value());
     ASSERT_GT(::write(control->fd(), nonsense, std::strlen(nonsense)), 0);
   }

@@ -32,6 +32,59 @@ TEST(Lane, IsWhatThePathsOptionNames) {
     EXPECT_FALSE(parse_lane(wrong)) << wrong;
 }
 
+TEST(Workloads, AreKnownByTheirNames) {
+  for (const Workload workload : kWorkloads) {
+    EXPECT_EQ(parse_workload(to_string(workload)), workload);
+    EXPECT_NE(kWorkloadNames.find(to_string(workload)), std::string_view::npos);
+  }
+  EXPECT_FALSE(parse_workload("tcp"));
+  EXPECT_FALSE(is_tcp(Workload::udp_stream));
+  EXPECT_TRUE(is_tcp(Workload::tcp_crr));
+  EXPECT_EQ(unit_of(Workload::tcp_stream), "KB");
+}
+
+TEST(Workloads, NeedConnectionsThatABareDeviceDoesNotHave) {
+  const Lane raw = *parse_lane("raw:xdp");
+  for (const Workload workload : {Workload::udp_rr, Workload::udp_stream, Workload::tcp_rr})
+    EXPECT_FALSE(why_not(raw, workload)) << to_string(workload);
+  for (const Workload workload : {Workload::tcp_stream, Workload::tcp_crr})
+    EXPECT_TRUE(why_not(raw, workload)) << to_string(workload);
+  for (const Workload workload : kWorkloads) EXPECT_FALSE(why_not(*parse_lane("kernel"), workload));
+}
+
+TEST(BlockOptions, BoundWhatIsWrittenToAConnection) {
+  const auto refused = [](Workload workload, std::uint32_t size, double rate = 0) {
+    BlockOptions options;
+    options.workload = workload;
+    options.size = size;
+    options.rate = rate;
+    return fault_of(options).has_value();
+  };
+  EXPECT_FALSE(refused(Workload::tcp_stream, 1));
+  EXPECT_TRUE(refused(Workload::tcp_stream, 0));
+  EXPECT_FALSE(refused(Workload::tcp_stream, kLargestWrite));
+  EXPECT_TRUE(refused(Workload::tcp_stream, kLargestWrite + 1));
+  EXPECT_FALSE(refused(Workload::tcp_rr, 100, 50));
+  EXPECT_TRUE(refused(Workload::tcp_crr, 100, 50));
+}
+
+TEST(BlockOptions, WriteNoMoreThan64KiBInOneCallButAlwaysOneMessage) {
+  BlockOptions options;
+  options.workload = Workload::tcp_stream;
+  options.lane = *parse_lane("xdp");
+  const auto batch = [&](std::uint32_t size) {
+    options.size = size;
+    return options.effective_batch();
+  };
+  EXPECT_EQ(batch(128), 32u);
+  EXPECT_EQ(batch(2048), 32u);
+  EXPECT_EQ(batch(4096), 16u);
+  EXPECT_EQ(batch(65536), 1u);
+  EXPECT_EQ(batch(200'000), 1u);
+  options.lane = *parse_lane("kernel");
+  EXPECT_EQ(batch(128), 1u);
+}
+
 TEST(BlockOptions, CrossTheControlConnectionUnchanged) {
   const auto read = block_from_json(to_json(good()));
   ASSERT_TRUE(read.has_value());

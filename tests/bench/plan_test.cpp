@@ -51,7 +51,7 @@ TEST(Plan, TakesOneWaitForAllOrTwoThatDiffer) {
 TEST(Plan, MeasuresEachContestantOfEachCellOnceARound) {
   CompareOptions options = with_lanes({"kernel", "xdp"});
   options.workloads = {Workload::udp_rr, Workload::udp_stream};
-  options.rr_sizes = {1, 1024};
+  options.of(Workload::udp_rr).sizes = {1, 1024};
   options.pairs = {1, 4};
   options.runs = 3;
   const Plan plan = make_plan(options);
@@ -87,6 +87,38 @@ TEST(Plan, IsTheSameForTheSameSeed) {
   CompareOptions other = options;
   other.seed = 10;
   EXPECT_NE(contestants(make_plan(options)), contestants(make_plan(other)));
+}
+
+TEST(Plan, LeavesOutWhatALaneCannotDoAndSaysSoOnce) {
+  CompareOptions options = with_lanes({"kernel", "raw:xdp"});
+  options.workloads = {Workload::tcp_rr, Workload::tcp_stream};
+  options.of(Workload::tcp_stream).sizes = {128, 65536};
+  const Plan plan = make_plan(options);
+  EXPECT_FALSE(fault_of(options, plan));
+  for (const PlannedBlock& block : plan.blocks) {
+    const bool raw = plan.contestants[block.contestant].lane.raw;
+    EXPECT_TRUE(!raw || plan.cells[block.cell].workload == Workload::tcp_rr);
+  }
+  ASSERT_EQ(plan.left_out.size(), 1u);
+  EXPECT_NE(plan.left_out[0].find("raw:xdp does not do tcp_stream"), std::string::npos);
+  options.lanes = {*parse_lane("raw:xdp")};
+  options.workloads = {Workload::tcp_stream};
+  EXPECT_EQ(fault_of(options, make_plan(options)), plan.left_out[0]);
+}
+
+TEST(Plan, KeepsWhatIsMeasuredWithEachWorkloadApart) {
+  CompareOptions options = with_lanes({"kernel"});
+  options.workloads = {Workload::udp_stream, Workload::tcp_stream};
+  options.of(Workload::udp_stream) = {{100}, 64};
+  const Plan plan = make_plan(options);
+  ASSERT_EQ(plan.cells.size(), 3u);
+  EXPECT_EQ(block_options(options, plan.cells[0], plan.contestants[0]).flows, 64u);
+  EXPECT_EQ(plan.cells[1], (Cell{Workload::tcp_stream, 128, 1}));
+  EXPECT_EQ(plan.cells[2], (Cell{Workload::tcp_stream, 65536, 1}));
+  EXPECT_EQ(block_options(options, plan.cells[1], plan.contestants[0]).flows, 1u);
+  const Json config = to_json(options);
+  EXPECT_EQ(config["size_tcp_stream"], (Json{128, 65536}));
+  EXPECT_EQ(config["flows_udp_stream"], 64);
 }
 
 TEST(Comparisons, HoldSpinnersAgainstSpinners) {
@@ -137,6 +169,15 @@ TEST(Presets, AreWithinTheTimeTheyPromise) {
         << name;
   }
   EXPECT_FALSE(preset("instant"));
+}
+
+TEST(Presets, MeasureTcpToo) {
+  const auto has = [](const char* name, Workload workload) {
+    const auto workloads = preset(name)->workloads;
+    return std::count(workloads.begin(), workloads.end(), workload) == 1;
+  };
+  EXPECT_TRUE(has("demo", Workload::tcp_rr));
+  for (const Workload workload : kWorkloads) EXPECT_TRUE(has("quick", workload));
 }
 
 TEST(Presets, StreamOver64Flows) {

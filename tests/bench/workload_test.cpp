@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 
 #include "bench/message.hpp"
 #include "bench/rr_client.hpp"
@@ -14,6 +15,8 @@
 
 namespace netchannel::bench {
 namespace {
+
+using namespace std::chrono_literals;
 
 enum class Fate { pass, lose, twice, alter, cut };
 
@@ -25,10 +28,16 @@ class FakeTransport final : public Transport {
   };  // by the count of sends
   std::size_t room = SIZE_MAX;  // messages that a call takes at most
   std::function<void(std::size_t port, Bytes message)> on_send = [](std::size_t, Bytes) {};
+  bool is_reliable = false;
+  std::size_t full_port = kAnyPort;  // takes nothing
+  Instant held_until;                // nothing is received before
+
+  Result<void> connect_to(const Far&, std::uint32_t) override { return {}; }
+  bool reliable() const override { return is_reliable; }
 
   Result<Sent> send(std::size_t port, std::span<const Bytes> messages, bool) noexcept override {
     ++calls;
-    const std::size_t n = std::min(messages.size(), room);
+    const std::size_t n = port == full_port ? 0 : std::min(messages.size(), room);
     for (const Bytes message : messages.first(n)) {
       on_send(port, message);
       std::vector<std::byte> copy(message.begin(), message.end());
@@ -43,6 +52,7 @@ class FakeTransport final : public Transport {
   Result<std::span<const Arrived>> receive(std::size_t port, std::size_t most, Instant) noexcept override {
     current_.clear();
     arrived_.clear();
+    if (held_until != Instant{} && device::monotonic_now() < held_until) return std::span<const Arrived>{};
     for (auto it = queue_.begin(); it != queue_.end() && current_.size() < most;) {
       if (port != kAnyPort && it->port != port) {
         ++it;
@@ -199,6 +209,34 @@ TEST(RequestResponse, RunsAgainFromACleanStart) {
   EXPECT_EQ(second.duplicates, 0u);
 }
 
+TEST(RequestResponse, NeverAsksTwiceOverAConnectionHoweverLongTheReplyTakes) {
+  FakeTransport transport(1);
+  transport.is_reliable = true;
+  std::map<std::uint32_t, int> times;
+  transport.on_send = [&](std::size_t, Bytes message) { ++times[read_number(message)]; };
+  // The first reply stays away for longer than a datagram's would be waited for.
+  transport.held_until = device::monotonic_now() + kRequestTimeout + 50ms;
+  const RrResult result = run_rr(transport, rr(100), 0.3);
+  EXPECT_GT(result.completed, 1u);
+  EXPECT_EQ(result.timeouts, 0u);
+  EXPECT_GE(result.latency.max(), kRequestTimeout.count());
+  for (const auto& [number, sent] : times) EXPECT_EQ(sent, 1) << number;
+}
+
+TEST(RequestResponse, KeepsWhatAConnectionHasNoRoomForAndSendsItOnce) {
+  FakeTransport transport(1);
+  transport.is_reliable = true;
+  transport.room = 3;
+  BlockOptions options = rr(100, 15);
+  std::map<std::uint32_t, int> times;
+  transport.on_send = [&](std::size_t, Bytes message) { ++times[read_number(message)]; };
+  const RrResult result = run_rr(transport, options, 0.003);
+  EXPECT_GT(result.completed, 16u);
+  EXPECT_EQ(result.completed + result.in_flight, result.sent);
+  for (const auto& [number, sent] : times) EXPECT_EQ(sent, 1) << number;
+  EXPECT_EQ(times.size(), result.sent);
+}
+
 BlockOptions stream(std::uint32_t size, std::uint32_t flows, std::uint32_t batch = 32,
                     std::uint32_t pairs = 1) {
   BlockOptions out = rr(size, 0, flows, pairs);
@@ -248,6 +286,22 @@ TEST(Stream, SendsWhatFoundNoRoomAgainUnderTheSameNumber) {
   EXPECT_GT(result.waits, 0u);
   EXPECT_EQ(check.counts().received, result.sent);
   EXPECT_EQ(check.counts().duplicates, 0u);
+}
+
+TEST(Stream, DoesNotLetAConnectionWithFullBuffersHoldUpTheOthers) {
+  FakeTransport transport(3);
+  transport.is_reliable = true;
+  transport.fate = [](std::uint64_t) { return Fate::lose; };
+  std::map<std::size_t, std::uint64_t> sent;
+  transport.on_send = [&](std::size_t port, Bytes) {
+    ++sent[port];
+    transport.full_port = 1;
+  };
+  const StreamResult result = StreamSender(transport, stream(100, 3)).run(0.003);
+  EXPECT_GT(result.sent, 0u);
+  EXPECT_LE(sent[1], 1u);
+  EXPECT_GT(sent[0] + sent[2], result.sent - 2);
+  EXPECT_NEAR(static_cast<double>(sent[0]), static_cast<double>(sent[2]), 2);
 }
 
 TEST(Stream, KeepsToItsRate) {
