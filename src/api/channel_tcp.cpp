@@ -110,6 +110,17 @@ Result<void> wait_for(ChannelHost& host, Instant deadline, Ready&& ready) {
   }
 }
 
+// A bare device has no kernel that would choose a port.
+Result<stack::TcpListenerHandle> listen_on(stack::Tcp& tcp, stack::TcpListen& wanted) {
+  constexpr std::uint16_t kFirst = 32768, kLast = 60999;  // Linux's ip_local_port_range
+  if (wanted.local.port != 0) return tcp.listen(wanted);
+  for (wanted.local.port = kFirst;; ++wanted.local.port) {
+    auto listening = tcp.listen(wanted);
+    const bool taken = !listening && listening.error().code == ErrorCode::address_in_use;
+    if (!taken || wanted.local.port == kLast) return listening;
+  }
+}
+
 constexpr Error kClosedHere{ErrorCode::closed, EBADF, "the socket has been closed by its owner"};
 
 }  // namespace
@@ -407,13 +418,15 @@ Result<std::unique_ptr<TcpListenerImpl>> ChannelTcpListener::open(ChannelHost& h
     listener->local_ = port->local;
     listener->lease_ = port->lease;
   }
-  const auto handle = host.stack().tcp().listen({.local = listener->local_,
-                                                 .v6_only = options.v6_only,
-                                                 .backlog = std::max(options.backlog, 1U),
-                                                 .ttl = options.tcp.ttl,
-                                                 .tos = options.tcp.tos,
-                                                 .lease = listener->lease_,
-                                                 .settings = settings_of(options.tcp)});
+  stack::TcpListen wanted{.local = listener->local_,
+                          .v6_only = options.v6_only,
+                          .backlog = std::max(options.backlog, 1U),
+                          .ttl = options.tcp.ttl,
+                          .tos = options.tcp.tos,
+                          .lease = listener->lease_,
+                          .settings = settings_of(options.tcp)};
+  const auto handle = listen_on(host.stack().tcp(), wanted);
+  listener->local_ = wanted.local;
   if (!handle) {
     host.tcp_ports().leave(listener->lease_);
     listener->lease_ = 0;
