@@ -325,6 +325,7 @@ Result<void> ChannelTcp::set_options(const TcpOptions& options) noexcept {
   const bool cork = settings->cork;
   *settings = settings_of(options);
   settings->cork = cork;
+  host_.stack().tcp().set_keepalive(handle_, options.keepalive);
   host_.stack().tcp().set_tos(handle_, options.tos);
   send_out();
   return {};

@@ -361,6 +361,13 @@ void Tcp::set_cork(TcpHandle handle, bool on) {
   impl_->touch(handle.place - 1);
 }
 
+void Tcp::set_keepalive(TcpHandle handle, bool on) {
+  TcpConn* conn = impl_->owned(handle);
+  if (conn == nullptr) return;
+  tcp::set_keepalive(conn->c, on, impl_->world.now);
+  impl_->touch(handle.place - 1);
+}
+
 void Tcp::set_tos(TcpHandle handle, std::uint8_t tos) {
   if (TcpConn* conn = impl_->owned(handle)) conn->tos = tos;
 }
