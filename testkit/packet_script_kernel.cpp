@@ -220,13 +220,21 @@ class KernelTarget final : public Target {
   }
 
   std::optional<std::string> sysctl(const std::string& name, const std::string& value) override {
+    // A namespace may not choose every algorithm that its sockets may.
+    if (name == "tcp_congestion_control") {
+      congestion_ = value;
+      return std::nullopt;
+    }
     if (write_file("/proc/sys/net/ipv4/" + name, value)) return std::nullopt;
     return "this kernel does not take the value (" + std::string(std::strerror(errno)) + ")";
   }
 
   long socket() override {
-    return answer(
-        ::socket(net_.local.is_v4() ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    const int family = net_.local.is_v4() ? AF_INET : AF_INET6;
+    const int fd = ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -errno;
+    const auto size = static_cast<socklen_t>(congestion_.size());
+    return ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion_.data(), size) == 0 ? fd : -errno;
   }
   long bind(int fd, std::uint16_t port) override {
     socklen_t size = 0;
@@ -347,6 +355,7 @@ class KernelTarget final : public Target {
   }
 
   Net net_;
+  std::string congestion_;
   UniqueFd tun_, tap_;
   std::deque<SentPacket> waiting_;
 };

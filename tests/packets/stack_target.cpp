@@ -326,8 +326,11 @@ class StackTarget final : public Target {
     }
     tcp::Settings* settings = s.connection ? tcp().settings(s.connection) : &s.settings;
     if (settings == nullptr) return -EBADF;
+    const bool keepalive = settings->keepalive;
     const bool known = level == SOL_SOCKET ? set_socket_option(*settings, name, value)
                                            : level == IPPROTO_TCP && set_tcp_option(*settings, name, value);
+    const bool again = settings->keepalive != keepalive || (settings->keepalive && name == TCP_KEEPIDLE);
+    if (s.connection && again) tcp().set_keepalive(s.connection, settings->keepalive);
     wire_.flush();
     return known ? 0 : -ENOPROTOOPT;
   }
