@@ -48,7 +48,7 @@ bool write_all(TcpSocket& socket, std::span<const Bytes> from, Instant deadline)
 }
 
 TcpTransport::TcpTransport(Host& host, const BlockOptions& options)
-    : host_(host),
+    : HostTransport(host),
       options_(options),
       patient_(waits_without_deadline(host, options)),
       whole_messages_(is_rr(options.workload)),
@@ -234,10 +234,6 @@ std::size_t TcpTransport::send_back() noexcept {
   for (const Arrived& request : arrived_) replies_.push_back(request.payload);
   const Instant deadline = patient_ ? kForever : device::monotonic_now() + kReplyTime;
   return write_all(connections_[shown_port_].socket, replies_, deadline) ? replies_.size() : 0;
-}
-
-void TcpTransport::wait(Instant deadline) noexcept {
-  if (!host_.poll()) host_.wait(deadline);
 }
 
 bool TcpTransport::all_acknowledged() const {

@@ -25,7 +25,7 @@ bool write_all(TcpSocket& socket, std::span<const Bytes> from, Instant deadline)
 // The call has nothing to say: the deadline passed, or a signal came.
 bool is_pause(const Error& error);
 
-class TcpTransport final : public Transport {
+class TcpTransport final : public HostTransport {
  public:
   static std::unique_ptr<TcpTransport> client(Host& host, const BlockOptions& options);
   // Listens on `near`. Errors: as Host::listen.
@@ -40,13 +40,9 @@ class TcpTransport final : public Transport {
   Result<std::span<const Arrived>> receive(std::size_t port, std::size_t most,
                                            Instant deadline) noexcept override;
   std::size_t send_back() noexcept override;
-  void wait(Instant deadline) noexcept override;
   void finish_sending(Instant deadline) noexcept override;
   bool reliable() const override { return true; }
   std::vector<std::uint16_t> ports() const override;
-  std::uint64_t syscalls() const override { return host_.syscalls(); }
-  std::string mode() const override { return host_.mode(); }
-  std::vector<std::string> explain() const override { return host_.explain(); }
   bool gathers_ports() const override { return false; }
 
  private:
@@ -69,7 +65,6 @@ class TcpTransport final : public Transport {
   bool all_acknowledged() const;
   void release() noexcept;
 
-  Host& host_;
   BlockOptions options_;
   bool patient_;
   bool whole_messages_;

@@ -75,6 +75,21 @@ class Transport {
   virtual bool gathers_ports() const = 0;
 };
 
+// What the transports over a host have in common.
+class HostTransport : public Transport {
+ public:
+  void wait(Instant deadline) noexcept override {
+    if (!host_.poll()) host_.wait(deadline);
+  }
+  std::uint64_t syscalls() const override { return host_.syscalls(); }
+  std::string mode() const override { return host_.mode(); }
+  std::vector<std::string> explain() const override { return host_.explain(); }
+
+ protected:
+  explicit HostTransport(Host& host) : host_(host) {}
+  Host& host_;
+};
+
 // Called when a host is open and before it is used: a TAP's kernel side is set up then.
 using HostHook = std::function<Outcome<void>(const Host&)>;
 

@@ -10,7 +10,10 @@ constexpr std::size_t kReceiveBatch = 64;
 }  // namespace
 
 UdpTransport::UdpTransport(Host& host, const BlockOptions& options)
-    : host_(host), channel_(is_channel(host)), patient_(waits_without_deadline(host, options)), ready_(host) {
+    : HostTransport(host),
+      channel_(is_channel(host)),
+      patient_(waits_without_deadline(host, options)),
+      ready_(host) {
   // On the plain kernel path a call is a message, in both directions.
   const std::size_t receive = options.lane.single() ? 1 : std::max<std::size_t>(kReceiveBatch, options.batch);
   const std::size_t most = std::max<std::size_t>({receive, options.batch, options.in_flight()});

@@ -6,7 +6,7 @@
 
 namespace netchannel::bench {
 
-class UdpTransport final : public Transport {
+class UdpTransport final : public HostTransport {
  public:
   // A client's sockets, one a flow; connect_to() gives them their peers. `near`: an address to send from, or
   // unspecified of the family to use.
@@ -20,13 +20,7 @@ class UdpTransport final : public Transport {
   Result<std::span<const Arrived>> receive(std::size_t port, std::size_t most,
                                            Instant deadline) noexcept override;
   std::size_t send_back() noexcept override;
-  void wait(Instant deadline) noexcept override {
-    if (!host_.poll()) host_.wait(deadline);
-  }
   std::vector<std::uint16_t> ports() const override;
-  std::uint64_t syscalls() const override { return host_.syscalls(); }
-  std::string mode() const override { return host_.mode(); }
-  std::vector<std::string> explain() const override { return host_.explain(); }
   bool gathers_ports() const override { return channel_; }
 
  private:
@@ -37,7 +31,6 @@ class UdpTransport final : public Transport {
   Result<std::span<const Arrived>> receive_from_any(std::size_t most, Instant deadline) noexcept;
   std::span<const Arrived> nothing();
 
-  Host& host_;
   bool channel_;
   bool patient_;
   std::vector<UdpSocket> sockets_;
