@@ -44,6 +44,9 @@ struct FrameDesc {
   friend bool operator==(const FrameDesc&, const FrameDesc&) = default;
 };
 static_assert(sizeof(FrameDesc) == 16);
+// What `offset` can say. Bytes beyond it can be in a packet, but nothing can begin there: who takes packets
+// apart from the front, byte by byte, must not let them reach further.
+inline constexpr std::uint32_t kFrameReach = 0xffff;
 
 struct RegionOptions {
   std::uint32_t slot_size = 2048;  // bytes, a power of two
@@ -113,7 +116,7 @@ class Frame {
   // Grows the packet by n bytes at its front or back and returns them; empty if there is no room.
   MutableBytes prepend(std::size_t n);
   MutableBytes append(std::size_t n);
-  // Shrinks; n is at most size().
+  // Shrinks; n is at most size(), and the first byte stays within kFrameReach.
   void drop_front(std::size_t n);
   void drop_back(std::size_t n);
 

@@ -67,6 +67,9 @@ struct HostOptions {
   std::uint32_t rx_frames = 0;
   std::uint32_t tx_frames = 0;
   std::uint32_t mtu = 1500;  // tap only
+  // A thread that acknowledges, retransmits and answers while this one computes. Channel paths only; costs a
+  // lock a call, and a copy a datagram received.
+  bool keeper = false;
   XdpOptions xdp{};
 };
 

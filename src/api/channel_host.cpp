@@ -65,7 +65,10 @@ Result<std::unique_ptr<HostImpl>> ChannelHost::open(const HostOptions& options) 
   return host;
 }
 
-ChannelHost::~ChannelHost() { tcp_ports_.reset(); }  // which unclaims
+ChannelHost::~ChannelHost() {
+  keeper.reset();
+  tcp_ports_.reset();  // which unclaims
+}
 
 Result<void> ChannelHost::start() {
   auto made = open_channel_device(options);
@@ -92,7 +95,11 @@ Result<void> ChannelHost::start() {
   sleep_fds = {made_.device->info().sleep_fd, kernel_epoll_.get()};
   say_what_was_chosen();
   poll();
-  return {};
+  if (!options.keeper) return {};
+  auto started = Keeper::start(*this);
+  if (!started) return tl::unexpected(started.error());
+  keeper = std::move(*started);
+  return copies_.open();
 }
 
 Result<void> ChannelHost::start_stack() {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/channel_device.hpp"
+#include "api/datagram_copies.hpp"
 #include "api/host_impl.hpp"
 #include "api/tcp_ports.hpp"
 #include "base/unique_fd.hpp"
@@ -57,6 +58,7 @@ class ChannelHost final : public HostImpl {
   void add(ClaimSet& claims) { claim_sets_.push_back(&claims); }
   void remove(ClaimSet& claims) { std::erase(claim_sets_, &claims); }
   TcpPorts& tcp_ports() { return *tcp_ports_; }
+  DatagramCopies& copies() { return copies_; }
 
  private:
   explicit ChannelHost(const HostOptions& given) : HostImpl(given) {}
@@ -75,6 +77,7 @@ class ChannelHost final : public HostImpl {
     return sockets[index];
   }
 
+  DatagramCopies copies_;
   ChannelDevice made_;
   CounterPage driver_counters_;
   std::unique_ptr<Channel> channel_;

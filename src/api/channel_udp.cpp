@@ -97,13 +97,23 @@ Result<void> ChannelUdp::connect(const Endpoint& peer) {
   return claims_.set(bound_, peer_);
 }
 
+std::size_t ChannelUdp::take(std::span<Datagram> out) {
+  DatagramCopies& copies = host_.copies();
+  if (!copies.wanted()) return host_.stack().receive(handle_, out);
+  // What `out` held goes first: it may be the room for what comes.
+  for (Datagram& datagram : out) datagram = {};
+  const std::size_t n = host_.stack().receive(handle_, out.first(std::min(out.size(), copies.room())));
+  copies.take_over(out.first(n));
+  return n;
+}
+
 Result<std::size_t> ChannelUdp::receive(std::span<Datagram> out, Wait wait) noexcept {
   const std::size_t least = std::min(wait.least, out.size());
   stack::Stack& stack = host_.stack();
   std::size_t n = 0;
   host_.look_closely = true;  // the time of the last turn may be long ago
   for (bool polled = false;; polled = true) {
-    n += stack.receive(handle_, out.subspan(n));
+    n += take(out.subspan(n));
     if (n != 0 && n >= least) {
       host_.busy();
       return n;

@@ -39,6 +39,7 @@ class ChannelUdp final : public UdpSocketImpl {
  private:
   ChannelUdp(ChannelHost& host, const UdpOptions& options)
       : host_(host), options_(options), claims_(host, Protocol::udp, options.v6_only) {}
+  std::size_t take(std::span<Datagram> out);
   void send_by_kernel(std::span<const OutDatagram> in, std::span<SendStatus> statuses);
 
   ChannelHost& host_;

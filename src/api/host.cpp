@@ -94,11 +94,14 @@ bool HostImpl::sleep(Instant now, Instant deadline, int also) {
   const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
   counters.add(Counter::host_sleeps);
   ++sleeps;
+  if (keeper) keeper->asleep();
   const int woken = ::ppoll(fds.data(), n, until == kForever ? nullptr : &timeout, nullptr);
+  const int reason = errno;
+  if (keeper) keeper->awake();
   if (woken > 0) counters.add(Counter::host_wakeups);
   idle_since = {};
   look_closely = true;
-  return woken >= 0 || errno != EINTR;
+  return woken >= 0 || reason != EINTR;
 }
 
 Result<Host> Host::open(HostOptions options) {
@@ -123,36 +126,43 @@ Host& Host::operator=(Host&&) noexcept = default;
 Host::~Host() = default;
 
 Result<UdpSocket> Host::udp(const Endpoint& local, UdpOptions options) {
+  const auto lock = impl_->hold();
   auto socket = impl_->open_udp(local, options);
   if (!socket) return tl::unexpected(socket.error());
   return UdpSocket(std::move(*socket));
 }
 
 Result<TcpListener> Host::listen(const Endpoint& local, ListenOptions options) {
+  const auto lock = impl_->hold();
   auto listener = impl_->listen(local, options);
   if (!listener) return tl::unexpected(listener.error());
   return TcpListener(std::move(*listener));
 }
 
 Result<TcpSocket> Host::connect(const Endpoint& peer, ConnectOptions options) {
-  auto impl = impl_->connect(peer, options);
-  if (!impl) return tl::unexpected(impl.error());
-  TcpSocket socket(std::move(*impl));
-  if (options.deadline == kNow) return socket;
-  if (auto connected = socket.finish_connect(options.deadline); !connected) {
-    return tl::unexpected(connected.error());
+  const auto lock = impl_->hold();
+  auto socket = impl_->connect(peer, options);
+  if (!socket) return tl::unexpected(socket.error());
+  if (options.deadline != kNow) {
+    if (auto connected = (*socket)->finish_connect(options.deadline); !connected) {
+      return tl::unexpected(connected.error());
+    }
   }
-  return socket;
+  return TcpSocket(std::move(*socket));
 }
 
 bool Host::poll() {
+  const auto lock = impl_->hold();
   impl_->look_closely = true;
   const bool moved = impl_->poll();
   if (moved) impl_->busy();
   return moved;
 }
 
-void Host::wait(Instant deadline) { (void)impl_->idle(deadline); }
+void Host::wait(Instant deadline) {
+  const auto lock = impl_->hold();
+  (void)impl_->idle(deadline);
+}
 Instant Host::now() const { return device::monotonic_now(); }
 Poller& Host::poller() { return impl_->poller; }
 Path Host::path() const { return impl_->path; }
@@ -160,68 +170,5 @@ const std::string& Host::mode() const { return impl_->mode; }
 const std::vector<std::string>& Host::explain() const { return impl_->explain; }
 std::uint64_t Host::counter(Counter counter) const { return impl_->counter(counter); }
 std::uint64_t Host::syscalls() const { return impl_->syscalls(); }
-
-UdpSocket::UdpSocket(std::unique_ptr<UdpSocketImpl> impl) : impl_(std::move(impl)) {}
-UdpSocket::UdpSocket(UdpSocket&&) noexcept = default;
-UdpSocket& UdpSocket::operator=(UdpSocket&&) noexcept = default;
-UdpSocket::~UdpSocket() = default;
-
-Result<void> UdpSocket::connect(const Endpoint& peer) { return impl_->connect(peer); }
-Endpoint UdpSocket::local() const { return impl_->local(); }
-Endpoint UdpSocket::peer() const { return impl_->peer(); }
-Result<std::size_t> UdpSocket::receive(std::span<Datagram> out, Wait wait) noexcept {
-  return impl_->receive(out, wait);
-}
-Result<std::size_t> UdpSocket::send(std::span<const OutDatagram> in, std::span<SendStatus> statuses,
-                                    More more) noexcept {
-  return impl_->send(in, statuses, more);
-}
-
-Result<void> UdpSocket::send_to(Bytes payload, const Endpoint& peer) noexcept {
-  const OutDatagram datagram{payload, peer, false};
-  SendStatus status = SendStatus::would_block;
-  const auto sent = impl_->send({&datagram, 1}, {&status, 1}, More::no);
-  if (!sent) return tl::unexpected(sent.error());
-  switch (status) {
-    case SendStatus::queued:
-      return {};
-    case SendStatus::would_block:
-      return fail(ErrorCode::would_block, "no room to send now; wait until the socket is writable", EAGAIN);
-    case SendStatus::no_peer:
-      return fail(ErrorCode::invalid_argument, "no peer given and the socket is not connected", EDESTADDRREQ);
-    case SendStatus::bad_peer:
-      return fail(ErrorCode::invalid_argument,
-                  "the peer's address or port cannot be sent to from this socket", EINVAL);
-    case SendStatus::unreachable:
-    case SendStatus::not_on_wire:
-      return fail(ErrorCode::unreachable, "no route to the peer", EHOSTUNREACH);
-    case SendStatus::message_too_long:
-      return fail(ErrorCode::message_too_long, "the datagram is longer than UDP or the path allows",
-                  EMSGSIZE);
-    case SendStatus::refused:
-      return fail(ErrorCode::refused, "an earlier datagram met a closed port at the peer", ECONNREFUSED);
-    case SendStatus::failed:
-      break;
-  }
-  return fail(ErrorCode::system, "the kernel refused to send");
-}
-
-Result<std::size_t> UdpSocket::send_to_all(Bytes payload, std::span<const Endpoint> peers) noexcept {
-  std::array<OutDatagram, 64> batch;
-  std::size_t total = 0;
-  while (total < peers.size()) {
-    const std::size_t n = std::min(batch.size(), peers.size() - total);
-    for (std::size_t i = 0; i < n; ++i)
-      batch[i] = OutDatagram{i == 0 ? payload : Bytes{}, peers[total + i], i != 0};
-    const auto sent = impl_->send(std::span(batch).first(n), {}, More::no);
-    if (!sent) return total != 0 ? Result<std::size_t>(total) : sent;
-    total += *sent;
-    if (*sent < n) break;
-  }
-  return total;
-}
-
-std::size_t UdpSocket::pending() const noexcept { return impl_->pending(); }
-bool UdpSocket::accelerated() const noexcept { return impl_->accelerated(); }
 
 }  // namespace netchannel

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "api/keeper.hpp"
 #include "api/poller_impl.hpp"
 #include "api/tcp_impl.hpp"
 #include "api/udp_impl.hpp"
@@ -38,6 +39,8 @@ struct HostImpl {
   // Called by whoever has polled and found nothing: spins or sleeps as the wait mode says, until the deadline
   // at the latest. `also` is one more descriptor to wake up for, or -1. False: a signal came while asleep.
   bool idle(Instant deadline, int also = -1);
+  // Around each call from outside: keeps the keeper away. Empty without one.
+  std::unique_lock<std::mutex> hold() { return keeper ? keeper->hold() : std::unique_lock<std::mutex>(); }
   // Something was found: the next idle() starts to spin anew.
   void busy() { idle_since = {}; }
 
@@ -57,11 +60,22 @@ struct HostImpl {
   // come for a socket that it does not watch is none of its business.
   bool passive = false;
   std::uint64_t sleeps = 0;
+  std::unique_ptr<Keeper> keeper;  // to be stopped before anything that poll() uses goes
 
  private:
   bool sleep(Instant now, Instant deadline, int also);
   Instant idle_since;  // zero: not idle
 };
+
+// Around each call of a handle, see HostImpl::hold().
+inline std::unique_lock<std::mutex> hold(Pollable& socket) { return socket.host().hold(); }
+// Destroys what a handle stands on, with the host held.
+template <class Impl>
+void destroy(std::unique_ptr<Impl>& impl) {
+  if (impl == nullptr) return;
+  const auto lock = hold(*impl);
+  impl.reset();
+}
 
 // Each path's opening. Errors as Host::open.
 Result<std::unique_ptr<HostImpl>> open_kernel_host(const HostOptions& options);

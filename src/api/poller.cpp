@@ -169,6 +169,7 @@ Result<void> Poller::watch(Pollable& socket, std::uint64_t token, std::uint32_t 
   if (&socket.host() != &host_) {
     return fail(ErrorCode::invalid_argument, "the socket belongs to another host; use that host's poller");
   }
+  const auto lock = host_.hold();
   return host_.poller_impl.add(&socket, socket.fd(), token, interest);
 }
 
@@ -186,18 +187,32 @@ Result<void> Poller::add(TcpListener& listener, std::uint64_t token) {
 
 Result<void> Poller::add(int foreign_fd, std::uint64_t token, std::uint32_t interest) {
   if (foreign_fd < 0) return fail(ErrorCode::invalid_argument, "not a descriptor");
+  const auto lock = host_.hold();
   return host_.poller_impl.add(nullptr, foreign_fd, token, interest);
 }
 
-Result<void> Poller::remove(UdpSocket& socket) { return host_.poller_impl.remove(&socket.impl()); }
+Result<void> Poller::remove(UdpSocket& socket) {
+  const auto lock = host_.hold();
+  return host_.poller_impl.remove(&socket.impl());
+}
 
-Result<void> Poller::remove(TcpSocket& socket) { return host_.poller_impl.remove(&socket.impl()); }
+Result<void> Poller::remove(TcpSocket& socket) {
+  const auto lock = host_.hold();
+  return host_.poller_impl.remove(&socket.impl());
+}
 
-Result<void> Poller::remove(TcpListener& listener) { return host_.poller_impl.remove(&listener.impl()); }
+Result<void> Poller::remove(TcpListener& listener) {
+  const auto lock = host_.hold();
+  return host_.poller_impl.remove(&listener.impl());
+}
 
-Result<void> Poller::remove(int foreign_fd) { return host_.poller_impl.remove(foreign_fd); }
+Result<void> Poller::remove(int foreign_fd) {
+  const auto lock = host_.hold();
+  return host_.poller_impl.remove(foreign_fd);
+}
 
 Result<std::size_t> Poller::wait(std::span<Event> out, Instant deadline) {
+  const auto lock = host_.hold();
   return host_.poller_impl.wait(out, deadline);
 }
 

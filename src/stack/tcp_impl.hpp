@@ -93,6 +93,7 @@ struct Tcp::Impl {
   std::uint32_t find(const FlowKey& flow) const;
   bool is_free(const FlowKey& flow) const;
   void make_room_on_the_ring(Frame& frame);
+  Frame cut_beyond_reach(Frame& frame);
   std::optional<std::uint32_t> take_place(const FlowKey& flow, LeaseId lease);
   void release(std::uint32_t place);
   void leave_table(std::uint32_t place);
@@ -115,6 +116,8 @@ struct Tcp::Impl {
   void retry_handshakes();
   std::uint16_t path_mss(const IpAddress& peer) const;
   std::uint32_t frames_for(const TcpConn& conn) const;
+  bool out_of_frames() const;
+  void make_room_for_writers();
   void starve(std::uint32_t place);
   void wake_starved();
   Result<Endpoint> choose_local(const TcpConnect& options) const;
@@ -126,6 +129,7 @@ struct Tcp::Impl {
     std::optional<TcpConn> conn;
     std::uint32_t generation = 1;
   };
+  static constexpr std::uint32_t kReservedShare = 8;  // of the frames one in so many is nobody's to write to
   static constexpr std::uint32_t kTimeWaitBit = 0x8000'0000;
   struct LinksOf {
     Impl* tcp;
@@ -150,6 +154,9 @@ struct Tcp::Impl {
   std::vector<std::unique_ptr<TcpListenerState>> listeners;
   Instant listeners_at = kForever;  // the earliest of their deadlines
   std::vector<std::uint32_t> touched, serving, starved;
+  std::size_t starved_turn = 0;  // whose turn in `starved` it is
+  bool needy = false;      // somebody who could send has found no frame ...
+  Instant make_room_at{};  // ... which is looked into at this time
   std::vector<TcpReady> ready;
   std::vector<std::uint32_t> leases;  // uses of each
   mutable std::uint64_t ports_chosen = 0;

@@ -23,13 +23,19 @@ void Tcp::Impl::on_segment(const TcpArrival& arrival, const wire::TcpView& view,
   if (size != 0 && segment.length > size) {
     segment.segments = static_cast<std::uint16_t>((segment.length + size - 1) / size);
   }
+  std::array<Frame, 2> parts;
   if (!payload.empty()) {
     const auto offset = static_cast<std::size_t>(payload.data() - frame.bytes().data());
     const std::size_t tail = frame.size() - offset - payload.size();
     frame.drop_front(offset);
     frame.drop_back(tail);
     make_room_on_the_ring(frame);
-    segment.payload = {&frame, 1};
+    parts[0] = std::move(frame);
+    parts[1] = cut_beyond_reach(parts[0]);
+    segment.payload = std::span(parts).first(parts[1] ? 2 : 1);
+    const auto kept = static_cast<std::uint32_t>(parts[0].size() + (parts[1] ? parts[1].size() : 0));
+    if (kept != segment.length) segment.flags.bits &= static_cast<std::uint8_t>(~wire::TcpFlags::kFin);
+    segment.length = kept;
   }
   const std::uint32_t number = find({Protocol::tcp, arrival.local, arrival.peer});
   if (number == ConnTable::kNone) return on_no_connection(arrival, segment, std::nullopt);
@@ -44,6 +50,21 @@ void Tcp::Impl::on_segment(const TcpArrival& arrival, const wire::TcpView& view,
   const tcp::Seq after = places[number].conn->c.state.snd_nxt;
   leave_table(number);
   on_no_connection(arrival, segment, after);
+}
+
+// The application reads byte by byte, so no frame may reach beyond kFrameReach. What a super-frame has there, a
+// few bytes, goes into a frame of its own; without one it is as if it had not come.
+Frame Tcp::Impl::cut_beyond_reach(Frame& frame) {
+  const std::size_t end = frame.headroom() + frame.size();
+  if (end <= kFrameReach) return {};
+  const std::size_t beyond = std::min(end - kFrameReach, frame.size());
+  auto rest = world.spill.allocate(0);
+  if (rest && rest->tailroom() >= beyond) {
+    const Bytes bytes = frame.bytes().last(beyond);
+    std::copy(bytes.begin(), bytes.end(), rest->append(beyond).begin());
+  }
+  frame.drop_back(beyond);
+  return rest && rest->size() == beyond ? std::move(*rest) : Frame();
 }
 
 // Receive slots that wait in queues are missing on the device's ring, where everybody's packets come in. When

@@ -20,9 +20,13 @@ struct Way {
   WaitMode wait = WaitMode::adaptive;
   std::uint32_t mtu = 1500;
   bool offloads = true;
+  bool keeper = false;
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
+
+inline constexpr Way kKeeperWay{"xdp_keeper", Path::xdp, XdpOptions::Mode::native, WaitMode::adaptive, 1500,
+                                true,         true};
 
 inline constexpr Way kWays[] = {
     {"kernel", Path::kernel},
@@ -32,6 +36,8 @@ inline constexpr Way kWays[] = {
     {"xdp_blocking", Path::xdp, XdpOptions::Mode::native, WaitMode::block},
     {"xdp_without_peer_offloads", Path::xdp, XdpOptions::Mode::native, WaitMode::adaptive, 1500, false},
     {"xdp_mtu_9000", Path::xdp, XdpOptions::Mode::native, WaitMode::adaptive, 9000},
+    kKeeperWay,
+    {"bulk", Path::bulk},
     {"tap", Path::tap},
 };
 
@@ -45,6 +51,7 @@ class OnEveryPath : public testkit::VethPair, public ::testing::WithParamInterfa
     HostOptions options;
     options.path = way.path;
     options.wait = way.wait;
+    options.keeper = way.keeper;
     options.xdp.mode = way.mode;
     if (way.path == Path::tap) {
       options.addresses = {*Prefix::parse("10.88.0.1/24"), *Prefix::parse("fd88::1/64")};

@@ -1,7 +1,9 @@
 // TCP on every path that this machine has, each against a plain kernel socket at the other end of a wire.
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 
 #include <algorithm>
+#include <thread>
 #include <vector>
 
 #include "tests/api/every_path.hpp"
@@ -328,7 +330,34 @@ TEST_P(TcpOnEveryPath, HundredsOfConnectionsOneAfterTheOther) {
   }
 }
 
+// Linux's word on what has not been acknowledged to it.
+std::uint32_t unacknowledged(const KernelStream& other) {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  ::getsockopt(other.fd(), IPPROTO_TCP, TCP_INFO, &info, &length);
+  return info.tcpi_unacked;
+}
+
+class TcpWithAKeeper : public TcpOnEveryPath {};
+
+TEST_P(TcpWithAKeeper, AcknowledgesAndAcceptsWhileItsOwnerComputes) {
+  auto [mine, other] = accepted(7018);
+  ASSERT_EQ(other.send(pattern(60'000)), 60'000);
+  const auto give_up = std::chrono::steady_clock::now() + 5s;
+  while (unacknowledged(other) != 0 && std::chrono::steady_clock::now() < give_up)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(unacknowledged(other), 0u);
+  EXPECT_GT(host->counter(Counter::host_keeper_turns), 0u);
+  EXPECT_EQ(mine.readable(), 60'000u);
+  // The handshake of a newcomer, too.
+  auto listener = listen(7019);
+  KernelStream late = kernel_connect(7019);
+  pollfd connected{late.fd(), POLLOUT, 0};
+  EXPECT_EQ(::poll(&connected, 1, 5000), 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, TcpOnEveryPath, ::testing::ValuesIn(kWays), name_of_way);
+INSTANTIATE_TEST_SUITE_P(Ways, TcpWithAKeeper, ::testing::Values(kKeeperWay), name_of_way);
 
 }  // namespace
 }  // namespace netchannel

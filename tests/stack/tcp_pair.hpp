@@ -28,10 +28,12 @@ struct EndOptions {
 
 class End {
  public:
-  explicit End(const EndOptions& wanted)
-      : options(wanted),
-        region_(*FrameRegion::open({.slot_size = wanted.slot_size, .slot_count = 2 * wanted.slots + 1})) {}
-  device::DeviceHome home() { return {*region_, counters_}; }
+  explicit End(const EndOptions& wanted) : options(wanted) {}
+  // `options` hold from here on.
+  device::DeviceHome home() {
+    region_ = *FrameRegion::open({.slot_size = options.slot_size, .slot_count = 2 * options.slots + 1});
+    return {*region_, counters_};
+  }
 
   void start(Device& device) {
     device_ = &device;

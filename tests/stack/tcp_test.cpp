@@ -57,6 +57,52 @@ TEST_F(TcpPairTest, SuperFramesCarryManySegmentsEach) {
   EXPECT_EQ(a.count(Counter::tcp_retransmitted), 0u);
 }
 
+TEST_F(TcpPairTest, TheLargestSuperFrameIsReadToItsLastByte) {
+  // A frame whose packet fills IPv4's total length ends beyond what an offset of 16 bits reaches.
+  wire.max_tx_frame = 65535 + 14;
+  wire.rx_headroom = 64;
+  wire.offloads = true;
+  a.options.slot_size = b.options.slot_size = 128 << 10;
+  a.options.slots = b.options.slots = 128;
+  start();
+  const auto [mine, theirs] = connect(listen());
+  transfer(a, mine, b, theirs, 1 << 20);
+  const tcp::TcpState& s = b.tcp().find(theirs)->state;
+  const std::size_t payload = 65535 - 52;
+  const testkit::Packet data = testkit::pattern(payload, 5);
+  testkit::Packet segment(32 + payload);
+  store_be16(segment, 0, a.tcp().local(mine).port);
+  store_be16(segment, 2, 80);
+  store_be32(segment, 4, s.rcv_nxt.value);
+  store_be32(segment, 8, s.snd_nxt.value);
+  store_u8(segment, 12, 0x80);
+  store_u8(segment, 13, 0x10);
+  store_be16(segment, 14, 1000);
+  store_be32(segment, 20, 0x0101080a);
+  store_be32(segment, 24, s.ts_recent);
+  store_be32(segment, 28, static_cast<std::uint32_t>(now.ns / 1'000'000) + s.ts_offset);
+  std::copy(data.begin(), data.end(), segment.begin() + 32);
+  const IpAddress &from = a.options.v4, &to = b.options.v4;
+  wire::PartialSum sum = wire::pseudo_header(from, to, Protocol::tcp, segment.size());
+  sum.add(wire::checksum_fast(segment));
+  store_be16(segment, 16, wire::checksum(sum));
+  a.send_raw(testkit::ethernet({link().b().info().mac, link().a().info().mac}, testkit::kIpv4,
+                               testkit::ip({.source = from, .destination = to, .protocol = 6}, segment)));
+  run(1ms);
+  ASSERT_EQ(b.tcp().find(theirs)->receive.readable(), payload);
+  std::array<Bytes, 4> views;
+  std::size_t at = 0;
+  while (at < payload) {
+    ASSERT_NE(b.tcp().spans(theirs, views), 0u);
+    const std::size_t n = std::min<std::size_t>(views[0].size(), at < 65000 ? 65000 : 1);
+    ASSERT_TRUE(std::equal(views[0].begin(), views[0].begin() + static_cast<std::ptrdiff_t>(n),
+                           data.begin() + static_cast<std::ptrdiff_t>(at)))
+        << "after " << at;
+    b.tcp().consume(theirs, n);
+    at += n;
+  }
+}
+
 TEST_F(TcpPairTest, SuperFramesThatGetLostAreSentAgainInParts) {
   wire.max_tx_frame = 65535 + 14;
   wire.offloads = wire.multi_buffer = true;

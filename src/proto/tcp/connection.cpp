@@ -113,14 +113,15 @@ std::uint32_t writable(const Connection& c) {
 }
 
 std::uint32_t useful_to_hold(const Connection& c) {
-  return 2 * std::min({c.state.congestion.cwnd, c.state.snd_wnd, 1U << 30});
+  return std::min(c.state.congestion.cwnd, c.state.snd_wnd);
 }
 
 std::size_t write(Connection& c, Bytes data, FramePool& pool, const WriteFrames& frames) {
   const TcpState& s = c.state;
   const std::uint32_t room = writable(c);
   const Bytes part = data.first(std::min<std::size_t>(data.size(), room));
-  const std::uint32_t slot = pool.region().slot_size() - frames.headroom;
+  // Segments begin anywhere in a frame.
+  const std::uint32_t slot = std::min(pool.region().slot_size(), kFrameReach) - frames.headroom;
   const std::uint32_t mss = effective_mss(s);
   const bool all_sent = s.snd_nxt == c.send.end();
   // Small writes would each take a frame of their own: up to a point that is worth it, for the frame can then

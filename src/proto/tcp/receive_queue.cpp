@@ -48,7 +48,9 @@ bool ReceiveQueue::append(Chain& chain, Seq begin, Frame&& frame, bool growable)
   if (chain.last != kNoNode && shared_.frames[chain.last].growable) {
     FrameNode& last = shared_.frames[chain.last];
     const bool crowded = frames_ >= frame_limit_ / 2;
-    if ((crowded || frame.size() <= kCopyLimit) && frame.size() <= last.frame.tailroom()) {
+    const std::size_t end = last.frame.headroom() + last.frame.size() + frame.size();
+    const bool room = frame.size() <= last.frame.tailroom() && end <= kFrameReach;
+    if ((crowded || frame.size() <= kCopyLimit) && room) {
       std::memcpy(last.frame.append(frame.size()).data(), frame.bytes().data(), frame.size());
       return true;
     }
