@@ -268,10 +268,16 @@ tcp::TcpInfo Tcp::info(TcpHandle handle) const {
 // for acknowledgements, retransmissions and newcomers.
 std::uint32_t Tcp::Impl::frames_for(const TcpConn& conn) const {
   const FramePool& pool = world.tx;
-  const std::uint32_t reserve = pool.count() / 8;
+  const std::uint32_t reserve = pool.count() / kReservedShare;
   const auto free = static_cast<std::uint32_t>(pool.free_count());
   const std::uint32_t left = free > reserve ? free - reserve : 0;
-  return left > conn.c.send.frames() ? left - conn.c.send.frames() : 0;
+  const std::uint32_t held = conn.c.send.frames();
+  const std::uint32_t most = left > held ? left - held : 0;
+  if (free > pool.count() / 2) return most;
+  // They are scarce: what cannot leave, because the peer lets nothing in, waits with its writer.
+  const std::uint32_t mss = std::max(tcp::effective_mss(conn.c.state), 1U);
+  const std::uint32_t soon = (tcp::useful_to_hold(conn.c) + mss - 1) / mss;
+  return std::min(most, soon > held ? soon - held : 0);
 }
 
 std::size_t Tcp::write(TcpHandle handle, Bytes data) {
@@ -285,7 +291,10 @@ std::size_t Tcp::write(TcpHandle handle, Bytes data) {
                                           .most_frames = tcp.frames_for(*conn),
                                           .fill_slots = tcp.egress.takes_super_frames(),
                                           .sparing = pool.free_count() < pool.count() / 2});
-  if (written < wanted) tcp.starve(handle.place - 1);
+  if (written < wanted) {
+    tcp.starve(handle.place - 1);
+    tcp.needy |= tcp.out_of_frames() && tcp::useful_to_hold(conn->c) > conn->c.send.size();
+  }
   if (written != 0) tcp.touch(handle.place - 1);
   return written;
 }

@@ -155,8 +155,8 @@ struct Tcp::Impl {
   Instant listeners_at = kForever;  // the earliest of their deadlines
   std::vector<std::uint32_t> touched, serving, starved;
   std::size_t starved_turn = 0;  // whose turn in `starved` it is
-  bool needy = false;      // somebody who could send has found no frame ...
-  Instant make_room_at{};  // ... which is looked into at this time
+  bool needy = false;            // somebody who could send has found no frame ...
+  Instant make_room_at{};        // ... which is looked into at this time
   std::vector<TcpReady> ready;
   std::vector<std::uint32_t> leases;  // uses of each
   mutable std::uint64_t ports_chosen = 0;

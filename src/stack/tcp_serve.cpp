@@ -11,6 +11,10 @@ namespace {
 
 // In one poll, so that a storm of timers does not keep packets waiting.
 constexpr std::uint32_t kTimersTogether = 256;
+constexpr std::size_t kStarvedTogether = 64;
+// How long data may wait for a closed window while others find no frame.
+constexpr Duration kStallAllowed = std::chrono::seconds(10);
+constexpr Duration kMakeRoomEvery = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -166,7 +170,26 @@ void Tcp::Impl::run_timers() {
     touch(number);
   });
   if (listeners_at <= world.now) retry_handshakes();
+  if (needy && make_room_at <= world.now) make_room_for_writers();
   wake_starved();
+}
+
+// What is left is the reserve: nobody can write any more.
+bool Tcp::Impl::out_of_frames() const { return world.tx.free_count() <= world.tx.count() / kReservedShare; }
+
+// Somebody could send and has no frame, because others hold them whose peers let nothing in: who has done so
+// for long has to go, until there is room to work again.
+void Tcp::Impl::make_room_for_writers() {
+  needy = false;
+  make_room_at = world.now + kMakeRoomEvery;
+  for (std::uint32_t place = 0; place < places.touched(); ++place) {
+    if (world.tx.free_count() > world.tx.count() / 2) return;
+    if (!places[place].conn) continue;
+    const tcp::Events ended = tcp::end_if_stalled(places[place].conn->c, world.now - kStallAllowed);
+    if (ended == 0) continue;
+    note(place, ended);
+    touch(place);
+  }
 }
 
 void Tcp::Impl::retry_handshakes() {
@@ -186,16 +209,30 @@ void Tcp::Impl::starve(std::uint32_t place) {
   if (!std::exchange(places[place].conn->starved, true)) starved.push_back(place);
 }
 
-// Writers that found no frame, now that some are free again.
+// Writers that found no frame, now that some are free again: those who would get one, a few each time.
 void Tcp::Impl::wake_starved() {
-  if (starved.empty() || world.tx.free_count() <= world.tx.count() / 4) return;
-  for (const std::uint32_t place : starved) {
-    if (!places[place].conn || !std::exchange(places[place].conn->starved, false)) continue;
+  if (world.tx.free_count() <= world.tx.count() / 4) return;
+  const std::size_t looked_at = std::min<std::size_t>(starved.size(), kStarvedTogether);
+  for (std::size_t i = 0; i < looked_at; ++i) {
+    if (starved_turn >= starved.size()) starved_turn = 0;
+    const std::uint32_t place = starved[starved_turn];
+    const bool waiting = places[place].conn && places[place].conn->starved;
+    if (waiting && places[place].conn->c.state.state != tcp::State::closed &&
+        frames_for(*places[place].conn) == 0) {
+      ++starved_turn;
+      continue;
+    }
+    starved[starved_turn] = starved.back();
+    starved.pop_back();
+    if (!waiting) continue;
+    places[place].conn->starved = false;
     note(place, tcp::kWritable);
   }
-  starved.clear();
 }
 
-Instant Tcp::Impl::next_deadline() const { return earlier(wheel.next_deadline(), listeners_at); }
+Instant Tcp::Impl::next_deadline() const {
+  const Instant room = needy ? make_room_at : kForever;
+  return earlier(room, earlier(wheel.next_deadline(), listeners_at));
+}
 
 }  // namespace netchannel::stack

@@ -237,7 +237,7 @@ TEST_F(Send, a_zero_window_is_probed_with_back_off_and_for_ever) {  // MUST-35, 
 }
 
 TEST_F(Send, while_the_window_is_closed_nothing_is_worth_holding_and_its_opening_is_told) {
-  EXPECT_EQ(useful_to_hold(connection()), 2 * 14600U);
+  EXPECT_EQ(useful_to_hold(connection()), 14600U);
   write(1000);
   outbox.clear();
   peer(". 1:1(0) ack 1001 win 0");
@@ -245,7 +245,25 @@ TEST_F(Send, while_the_window_is_closed_nothing_is_worth_holding_and_its_opening
   forget_events();
   peer(". 1:1(0) ack 1001 win 100");
   EXPECT_TRUE(saw(kWritable));
-  EXPECT_EQ(useful_to_hold(connection()), 200U);
+  EXPECT_EQ(useful_to_hold(connection()), 100U);
+}
+
+TEST_F(Send, a_stack_without_frames_may_end_what_a_closed_window_has_held_up_for_long) {  // RFC 6429
+  write(1000);
+  EXPECT_EQ(end_if_stalled(connection(), now), 0) << "in flight";
+  outbox.clear();
+  peer(". 1:1(0) ack 1001 win 0");
+  EXPECT_EQ(end_if_stalled(connection(), now), 0) << "nothing waits";
+  write(1000);
+  const Instant begin = now;
+  wait(10s);
+  outbox.clear();
+  peer(". 1:1(0) ack 1001 win 0");
+  EXPECT_EQ(end_if_stalled(connection(), begin - 1ns), 0);
+  EXPECT_EQ(end_if_stalled(connection(), begin), kClosed);
+  flush();
+  ours("R. 1001:1001(0) ack 1");
+  EXPECT_EQ(state().failure, Failure::timed_out);
 }
 
 // Row 95: nobody is left to decide how long to wait for the peer.

@@ -47,7 +47,7 @@ std::size_t room_to_write(const Memory& memory, const Connection& c) {
   const std::size_t reserve = memory.tx.count() / 8, free = memory.tx.free_count();
   std::size_t frames = free - std::min(free, reserve + c.send.frames());
   const std::uint32_t mss = std::max(effective_mss(c.state), 1U);
-  if (free < memory.tx.count() / 2) {
+  if (free <= memory.tx.count() / 4) {
     const std::size_t soon = (useful_to_hold(c) + mss - 1) / mss;
     frames = std::min(frames, soon - std::min<std::size_t>(soon, c.send.frames()));
   }

@@ -77,8 +77,8 @@ struct Memory {
 };
 
 // Bytes that an application may write now, as a stack decides that shares its frames among connections: no
-// connection holds more than it leaves free, an eighth stays for all, and when half of them are gone a
-// connection gets only what its windows let it send soon.
+// connection holds more than it leaves free, an eighth stays for all, and when a quarter is left a connection
+// gets only what its windows let it send.
 std::size_t room_to_write(const Memory& memory, const Connection& c);
 
 // One end: a connection and an application that writes a pattern and checks what it reads.

@@ -99,6 +99,10 @@ bool poll_tx(Connection& c, TxBatch& out, const TxLimits& limits, Instant now);
 // When on_timer() wants to be called; kForever if never.
 Instant next_deadline(const TcpState& state);
 Events on_timer(Connection& c, Instant now);
+// Ends with a RST a connection whose data has waited since `before` or longer for a window that the peer
+// keeps closed. For a stack that has run out of frames (RFC 6429 section 3); else the application decides how
+// long.
+Events end_if_stalled(Connection& c, Instant before);
 
 struct WriteFrames {
   std::uint16_t headroom = 128;            // left free in each frame for headers
@@ -115,9 +119,8 @@ inline std::size_t write(Connection& c, Bytes data, FramePool& pool, std::uint16
 }
 // Bytes that write() would take now, frames permitting.
 std::uint32_t writable(const Connection& c);
-// Bytes that are worth holding for sending: twice what the windows let be in flight, so nothing while the
-// peer's is closed. A stack that is short of frames need not let a connection hold more; kWritable tells when
-// a closed window has opened.
+// Bytes that are worth holding for sending when frames are scarce: what the windows let be in flight, so
+// nothing while the peer's is closed. kWritable tells when a closed window has opened.
 std::uint32_t useful_to_hold(const Connection& c);
 // More is coming at once (MSG_MORE, TCP_CORK), or not any more.
 void set_cork(Connection& c, bool on);

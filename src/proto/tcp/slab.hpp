@@ -58,6 +58,8 @@ class Slab {
   std::size_t capacity() const { return capacity_; }
   std::size_t free_count() const { return free_; }
   std::size_t used() const { return capacity_ - free_; }
+  // Nodes with an index below this were taken at least once; the others must not be looked at.
+  std::uint32_t touched() const { return untouched_; }
   // What take() could give.
   std::size_t available() const { return free_ - reserved_; }
 

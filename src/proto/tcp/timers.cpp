@@ -145,4 +145,10 @@ Events on_timer(Connection& c, Instant now) {
   return events;
 }
 
+Events end_if_stalled(Connection& c, Instant before) {
+  const TcpState& s = c.state;
+  const bool stalled = s.timers.persist != kForever && s.stalled_since <= before;
+  return stalled ? give_up_with_reset(c) : Events{0};
+}
+
 }  // namespace netchannel::tcp
