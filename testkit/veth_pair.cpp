@@ -29,14 +29,20 @@ void VethPair::TearDown() {
   ASSERT_EQ(::setns(home_.get(), CLONE_NEWNET), 0);
 }
 
-std::string VethPair::path_of_b() const {
-  return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(b_.get());
+std::string namespace_path(const UniqueFd& of) {
+  return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(of.get());
 }
 
-void VethPair::build(const VethOptions& options) {
+std::string VethPair::path_of_b() const { return namespace_path(b_); }
+
+void VethPair::make_sides() {
   b_ = current_namespace();
   ASSERT_EQ(::unshare(CLONE_NEWNET), 0);
   a_ = current_namespace();
+}
+
+void VethPair::build(const VethOptions& options) {
+  make_sides();
   const auto queues = [](std::uint32_t n) {
     return " numrxqueues " + std::to_string(n) + " numtxqueues " + std::to_string(n);
   };
@@ -44,21 +50,27 @@ void VethPair::build(const VethOptions& options) {
   must("ip link add eth0 address 02:00:00:00:00:0a" + mtu + queues(options.queues) +
        " type veth peer name eth0 address 02:00:00:00:00:0b" + mtu +
        queues(options.peer_queues == 0 ? options.queues : options.peer_queues) + " netns " + path_of_b());
-  const auto prepare = [](const IpAddress& v4, const IpAddress& v6) {
-    must("ip link set lo up && ip addr add " + v4.to_string() + "/24 brd + dev eth0 && ip addr add " +
-         v6.to_string() + "/64 dev eth0 nodad && ip link set eth0 up");
-  };
-  prepare(kOurV4, kOurV6);
+  set_up(kOurV4, kOurV6);
   in_b([&] {
-    prepare(kPeerV4, kPeerV6);
-    if (!options.offloads) must("ethtool -K eth0 tx off gso off tso off >/dev/null");
+    set_up(kPeerV4, kPeerV6);
+    if (!options.offloads) offloads_off();
   });
-  // What is sent before the kernel's link watch has seen the carrier is dropped.
-  const std::string wait =
+  wait_for_carrier();
+  in_b([] { wait_for_carrier(); });
+}
+
+void VethPair::set_up(const IpAddress& v4, const IpAddress& v6) {
+  must("ip link set lo up && ip addr add " + v4.to_string() + "/24 brd + dev eth0 && ip addr add " +
+       v6.to_string() + "/64 dev eth0 nodad && ip link set eth0 up");
+}
+
+void VethPair::offloads_off() { must("ethtool -K eth0 tx off gso off tso off >/dev/null"); }
+
+// What is sent before the kernel's link watch has seen the carrier is dropped.
+void VethPair::wait_for_carrier() {
+  must(
       "for i in $(seq 100); do ip -o link show dev eth0 | grep -q 'state UP' && exit 0; sleep 0.05; done; "
-      "exit 1";
-  must(wait);
-  in_b([&] { must(wait); });
+      "exit 1");
 }
 
 void VethPair::in_b(const std::function<void()>& what) {

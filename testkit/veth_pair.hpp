@@ -34,6 +34,8 @@ struct VethOptions {
 // Exit status of a shell command in the thread's namespace.
 int shell(const std::string& command);
 UniqueFd current_namespace();
+// For ip(8)'s "netns" argument.
+std::string namespace_path(const UniqueFd& of);
 
 class VethPair : public ::testing::Test {
  protected:
@@ -45,13 +47,18 @@ class VethPair : public ::testing::Test {
   // Runs `what` with the thread in the peer's namespace; sockets made there stay there.
   void in_b(const std::function<void()>& what);
   static void must(const std::string& command);
-  // For ip(8)'s "netns" argument.
   std::string path_of_b() const;
 
   static constexpr IpAddress kOurV4 = testkit::kOurV4;
   static constexpr IpAddress kPeerV4 = testkit::kPeerV4;
   static constexpr IpAddress kOurV6 = testkit::kOurV6;
   static constexpr IpAddress kPeerV6 = testkit::kPeerV6;
+
+  // The pieces of build(), for those who join the two sides in another way (wan_pair.hpp).
+  void make_sides();
+  static void set_up(const IpAddress& v4, const IpAddress& v6);  // eth0 of the namespace, and its loopback
+  static void offloads_off();                                    // of eth0: checksums and segmentation
+  static void wait_for_carrier();                                // of eth0
 
  private:
   UniqueFd home_;
