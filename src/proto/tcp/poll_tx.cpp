@@ -279,6 +279,8 @@ void send_new_data(Pass& p) {
     held = data.held_small;
     if (!send_new_item(p, data)) break;
   }
+  // A window that is full is used, whether or not there was more to send (RFC 7661 section 4.1).
+  limited |= p.sent_data && pipe(p.c) >= s.congestion.cwnd;
   if (limited) {
     s.window_limited = true;
     s.limited_end = s.snd_nxt;
