@@ -18,6 +18,8 @@ constexpr std::uint16_t kHeadroom = 64;
 static_assert(proto::UdpHeader::kMaxSize <= kHeadroom);
 constexpr MacAddress kBroadcastMac{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 constexpr std::uint32_t kCacheEntries = 2048;
+// Linux cuts a super-frame into no more datagrams (UDP_MAX_SEGMENTS).
+constexpr std::uint32_t kMostTogether = 64;
 const proto::Route kOnLink;
 
 }  // namespace
@@ -41,16 +43,21 @@ void Egress::reclaim() {
 }
 
 std::uint32_t Egress::room(std::uint32_t frames) {
-  const std::uint32_t places = at_.channel.tx.reserve(staged_ + frames);
-  frames = places > staged_ ? std::min(frames, places - staged_) : 0;
+  const std::uint32_t taken = staged_ + (super_.frame ? 1 : 0);
+  const std::uint32_t places = at_.channel.tx.reserve(taken + frames);
+  frames = places > taken ? std::min(frames, places - taken) : 0;
   if (at_.frames.free_count() < frames) reclaim();
   return static_cast<std::uint32_t>(std::min<std::size_t>(at_.frames.free_count(), frames));
 }
 
 // There is room on the ring.
-void Egress::stage(Frame frame) { at_.channel.tx.write(staged_++, std::move(frame).release()); }
+void Egress::stage(Frame frame) {
+  if (super_.frame) close_super_frame();
+  at_.channel.tx.write(staged_++, std::move(frame).release());
+}
 
 void Egress::flush() {
+  if (super_.frame) close_super_frame();
   if (staged_ == 0) return;
   at_.channel.tx.submit(staged_);
   sent_ += staged_;
@@ -62,10 +69,21 @@ SendStatus Egress::send_udp(const UdpSocketState& socket, const Endpoint& peer, 
   const CachedHeader* cached = cache_.find(socket.handle, peer, generation_, now);
   if (cached == nullptr || payload.size() > cached->max_payload)
     return send_udp_slowly(socket, peer, payload);
+  if (takes_super_frames() && join_super_frame(socket, peer, payload)) {
+    at_.counters.add(Counter::udp_sent);
+    return SendStatus::queued;
+  }
   if (!room_for(1)) return SendStatus::would_block;
   Frame frame = *at_.frames.allocate(kHeadroom);
   const MutableBytes to = frame.append(payload.size());
   const proto::UdpHeader& header = cached->header;
+  if (takes_super_frames()) {
+    if (super_.frame) close_super_frame();
+    std::copy(payload.begin(), payload.end(), to.begin());
+    super_ = {std::move(frame), socket.handle, peer, header, static_cast<std::uint32_t>(payload.size()), 1};
+    at_.counters.add(Counter::udp_sent);
+    return SendStatus::queued;
+  }
   if (at_.link.tx_checksum) {
     std::copy(payload.begin(), payload.end(), to.begin());
     header.stamp_partial(frame.prepend(header.size()), payload.size());
@@ -81,6 +99,30 @@ SendStatus Egress::send_udp(const UdpSocketState& socket, const Endpoint& peer, 
   stage(std::move(frame));
   at_.counters.add(Counter::udp_sent);
   return SendStatus::queued;
+}
+
+// Appends the datagram to the run that is open, if it goes on with it. A run ends with one that is shorter.
+bool Egress::join_super_frame(const UdpSocketState& socket, const Endpoint& peer, Bytes payload) {
+  SuperFrame& open = super_;
+  if (!open.frame || open.socket != socket.handle || !(open.peer == peer)) return false;
+  const std::size_t whole = open.frame.size() + payload.size();
+  const std::size_t most = std::min<std::size_t>(at_.link.max_tx_frame, kFrameReach) - open.header.size();
+  const bool goes_on = !payload.empty() && payload.size() <= open.size && open.count < kMostTogether &&
+                       open.frame.size() == std::size_t{open.size} * open.count && whole <= most;
+  if (!goes_on || open.frame.tailroom() < payload.size()) return false;
+  std::copy(payload.begin(), payload.end(), open.frame.append(payload.size()).begin());
+  ++open.count;
+  return true;
+}
+
+void Egress::close_super_frame() {
+  SuperFrame open = std::move(super_);
+  super_.frame = {};
+  const std::size_t total = open.frame.size();
+  open.header.stamp_partial(open.frame.prepend(open.header.size()), total);
+  open.frame.set_flags(kChecksumPartial, static_cast<std::uint16_t>(open.header.l4_offset()));
+  if (open.count > 1) open.frame.set_segment_size(static_cast<std::uint16_t>(open.size));
+  at_.channel.tx.write(staged_++, std::move(open.frame).release());
 }
 
 SendStatus Egress::judge_peer(const UdpSocketState& socket, const Endpoint& peer) const {

@@ -85,6 +85,10 @@ class Egress {
   // A finished frame, for which there is room; it leaves with flush().
   void stage(Frame frame);
   void flush();
+  // The device cuts packets larger than its MTU itself.
+  bool takes_super_frames() const {
+    return at_.link.max_tx_frame > at_.link.mtu + 14 && at_.link.tx_checksum;
+  }
   // Frames given to the channel since the last call.
   std::uint32_t take_sent() { return std::exchange(sent_, 0u); }
   void reclaim();
@@ -108,13 +112,27 @@ class Egress {
       160;  // frames of one datagram: 65535 bytes in pieces of the least MTU
   struct Writer;
   SendStatus send_udp_slowly(const UdpSocketState& socket, const Endpoint& peer, Bytes payload);
+  bool join_super_frame(const UdpSocketState& socket, const Endpoint& peer, Bytes payload);
+  void close_super_frame();
   SendStatus judge_peer(const UdpSocketState& socket, const Endpoint& peer) const;
   MacAddress group_mac(const IpAddress& group) const;
   void use_neighbour(const IpAddress& next_hop, Way& way);
   bool room_for(std::uint32_t frames) { return room(frames) >= frames; }
   SendStatus let_go(const Way& way, const IpOut& out, std::uint32_t parts);
 
+  // A run of datagrams to one peer that may go on: all of one size, but for the last.
+  //   | headroom | payload | payload | payload ...
+  struct SuperFrame {
+    Frame frame;  // none: nothing is open
+    UdpHandle socket;
+    Endpoint peer;
+    proto::UdpHeader header;
+    std::uint32_t size = 0;   // of a datagram
+    std::uint32_t count = 0;  // of them
+  };
+
   EgressParts at_;
+  SuperFrame super_;
   HeaderCache cache_;
   WaitingRoom waiting_;
   proto::IdentificationSource identification_;

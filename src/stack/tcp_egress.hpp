@@ -27,7 +27,7 @@ class TcpEgress {
   static constexpr std::uint16_t kHeadroom = 128;
   static_assert(TcpHeader::kMaxSize <= kHeadroom);
 
-  bool takes_super_frames() const { return link_.max_tx_frame > link_.mtu + 14 && link_.tx_checksum; }
+  bool takes_super_frames() const { return egress_.takes_super_frames(); }
   // What a poll_tx() may ask for with `mss` bytes a segment; segments = 0: nothing now.
   tcp::TxLimits limits(std::uint32_t mss);
   // Frames for the segment were there when limits() was asked. `data`: the queue that its payload is in.

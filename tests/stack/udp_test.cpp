@@ -373,6 +373,80 @@ TEST_F(Udp, ADeviceThatCompletesChecksumsGetsThePseudoHeaderSum) {
   EXPECT_EQ(load_be16(*frame, 40), wire::fold(wire::pseudo_header(kOur4, kPeer4, Protocol::udp, 108)));
 }
 
+class UdpSuperFrames : public Udp {
+ protected:
+  void SetUp() override {
+    settings.options.link.max_tx_frame = 65535;
+    settings.options.link.tx_checksum = true;
+    settings.slot_size = 128 << 10;
+    start_steered();
+    socket = open({IpAddress::any_v4(), 7});
+  }
+  // Sends payloads of those sizes to those ports of the peer, in one call.
+  struct To {
+    std::size_t size;
+    std::uint16_t port = 9;
+  };
+  void send(std::initializer_list<To> datagrams) {
+    std::vector<Packet> payloads;
+    std::vector<OutDatagram> out;
+    for (const To& to : datagrams)
+      payloads.push_back(testkit::pattern(to.size, static_cast<std::uint8_t>(payloads.size())));
+    std::size_t i = 0;
+    for (const To& to : datagrams) out.push_back({payloads[i++], {kPeer4, to.port}, false});
+    EXPECT_EQ(stack().send(socket, out), out.size());
+  }
+  UdpHandle socket;
+};
+
+TEST_F(UdpSuperFrames, ARunOfOneSizeToOnePeerLeavesAsOneFrame) {
+  send({{100}, {100}, {100}, {40}});
+  const auto frame = sent_one();
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(frame->size(), 42u + 340);
+  EXPECT_EQ(last_sent().segment_size, 100);
+  EXPECT_EQ(last_sent().flags, kChecksumPartial);
+  EXPECT_EQ(load_be16(*frame, 38), 348);
+  const Bytes payload = Bytes(*frame).subspan(42);
+  EXPECT_TRUE(std::ranges::equal(payload.subspan(100, 100), testkit::pattern(100, 1)));
+  EXPECT_TRUE(std::ranges::equal(payload.subspan(300), testkit::pattern(40, 3)));
+}
+
+TEST_F(UdpSuperFrames, WhatDoesNotGoOnWithTheRunBeginsAnother) {
+  send({{100}, {40}, {40}, {100}, {100, 8}, {100, 8}, {0}, {0}});
+  const auto frames = sent();
+  ASSERT_EQ(frames.size(), 6u);
+  EXPECT_EQ(frames[0].size(), 42u + 140);  // a shorter one ends the run
+  EXPECT_EQ(frames[1].size(), 42u + 40);   // a longer one does not join
+  EXPECT_EQ(frames[2].size(), 42u + 100);
+  EXPECT_EQ(frames[3].size(), 42u + 200);  // another peer
+  EXPECT_EQ(frames[4].size(), 42u);        // no bytes are a datagram too
+  EXPECT_EQ(frames[5].size(), 42u);
+}
+
+TEST_F(UdpSuperFrames, ALoneDatagramIsNoSuperFrame) {
+  send({{100}});
+  ASSERT_TRUE(sent_one());
+  EXPECT_EQ(last_sent().segment_size, 0);
+}
+
+TEST_F(UdpSuperFrames, NoRunIsLongerThanThePeersKernelCuts) {
+  const Packet payload = testkit::pattern(1400);
+  std::vector<OutDatagram> out(100, OutDatagram{payload, {kPeer4, 9}, false});
+  EXPECT_EQ(stack().send(socket, out), out.size());
+  std::size_t bytes = 0;
+  for (const Packet& frame : sent()) {
+    EXPECT_LE(frame.size(), 65535u);
+    bytes += frame.size() - 42;
+  }
+  EXPECT_EQ(bytes, 140'000u);
+  std::vector<OutDatagram> small(100, OutDatagram{Bytes(payload).first(10), {kPeer4, 9}, false});
+  EXPECT_EQ(stack().send(socket, small), small.size());
+  const auto frames = sent();
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(frames[0].size(), 42u + 640);
+}
+
 TEST_F(Udp, APartialChecksumIsAcceptedFromAVirtualLinkAndCounted) {
   Packet frame = from_peer(4000, pattern(100));
   store_be16(frame, 40, wire::fold(wire::pseudo_header(kOur4, kPeer4, Protocol::udp, 108)));
