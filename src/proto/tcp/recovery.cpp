@@ -82,10 +82,7 @@ bool detect_losses(Connection& c, Instant now) {
 
 bool find_losses(Connection& c, const AckInfo& ack, Instant now) {
   TcpState& s = c.state;
-  if (s.sack) {
-    adapt_reordering_window(s, ack);
-    return ack.delivery.total() != 0 && detect_losses(c, now);
-  }
+  if (s.sack) return ack.delivery.total() != 0 && detect_losses(c, now);
   // RFC 6582 section 3.2, step 2: only for an acknowledgement beyond the last recovery.
   const bool open = s.recovery.phase == Phase::open || s.recovery.phase == Phase::reducing;
   if (open && s.recovery.dup_acks >= kDupThresh && s.snd_una > s.recovery.point) {
@@ -339,6 +336,7 @@ void recover(Connection& c, const AckInfo& ack, Instant now) {
   count_dsack(s, ack);
   count_duplicates(s, ack);
   update_rack(s, ack, now);
+  adapt_reordering_window(s, ack);
   end_probe(c, ack);
   switch (s.recovery.phase) {
     case Phase::open:
