@@ -7,7 +7,7 @@
 // reading and writing say it in the call), so a program that always waits in the same way makes no call more
 // than a plain one.
 //
-// Left out on purpose: MSG_ZEROCOPY (docs/design/0005-kernel-tcp.md), the zone of link-local addresses.
+// Left out on purpose: MSG_ZEROCOPY (docs/design/0006-kernel-tcp.md), the zone of link-local addresses.
 // Called by api; belongs to one thread.
 #pragma once
 
