@@ -108,9 +108,9 @@ struct CallEvent {
   std::string error;  // "EAGAIN", or ""
 };
 
-// A shell command in backquotes: only "sysctl" is understood.
+// Settings under the names of Linux's sysctls: `sysctl net.ipv4.tcp_ecn=1`.
 struct CommandEvent {
-  std::string text;
+  std::vector<std::pair<std::string, std::string>> settings;  // "tcp_ecn", "1"
 };
 
 // %{ assert tcpi_snd_cwnd == 10, "..." }%

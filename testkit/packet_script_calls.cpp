@@ -14,6 +14,8 @@
 #include <cstring>
 #include <vector>
 
+#include "testkit/packet_script_peer.hpp"
+
 namespace netchannel::testkit::script {
 namespace {
 
@@ -123,10 +125,6 @@ std::optional<std::int64_t> field_of(const Value& value, std::string_view name) 
 }
 
 }  // namespace
-
-std::byte stream_byte(std::uint64_t place, bool from_target) {
-  return static_cast<std::byte>((place * 31 + place / 251 + (from_target ? 113 : 7)) & 0xff);
-}
 
 std::optional<std::int64_t> constant(std::string_view name) {
   for (const Constant& known : kConstants)

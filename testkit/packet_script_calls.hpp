@@ -11,9 +11,6 @@
 
 namespace netchannel::testkit::script {
 
-// The byte at `place` (from 0) of a stream to or from the target.
-std::byte stream_byte(std::uint64_t place, bool from_target);
-
 // The number behind "POLLIN" or "12".
 std::optional<std::int64_t> constant(std::string_view name);
 

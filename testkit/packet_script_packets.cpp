@@ -93,7 +93,7 @@ IcmpPart::Kind icmp_kind(Cursor& in, std::string_view name) {
 void parse_icmp(Cursor& in, IcmpPart& icmp) {
   icmp.kind = icmp_kind(in, in.word());
   if (icmp.kind == IcmpPart::Kind::unreachable) {
-    icmp.code = in.word();
+    icmp.code = in.sees("[") ? "net" : in.word();
     constexpr std::array<std::string_view, 6> kCodes{"net",  "host",        "protocol",
                                                      "port", "frag_needed", "admin"};
     if (std::find(kCodes.begin(), kCodes.end(), icmp.code) == kCodes.end())

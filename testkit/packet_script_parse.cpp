@@ -2,6 +2,7 @@
 // script, times, calls and their values, commands, assertions, files that are included.
 #include "testkit/packet_script_parse.hpp"
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -23,11 +24,14 @@ std::string trimmed(std::string text) {
   return text.substr(from, text.find_last_not_of(" \t\r\n") - from + 1);
 }
 
-// One line, however many it took.
+// One line, however many it took, without comments.
 std::string one_line(std::string_view text) {
   std::string out;
   bool space = false;
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool comment = text[i] == '#' || text.substr(i).starts_with("//");
+    if (comment) i = std::min(text.find('\n', i), text.size() - 1);
+    const char c = comment ? '\n' : text[i];
     const bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
     if (blank) {
       space = true;
@@ -81,6 +85,8 @@ void parse_option(Cursor& in, Script& script) {
     script.tolerance = std::chrono::microseconds(number());
   } else if (name == "ip_version") {
     parse_ip_version(in, value, script);
+  } else if (name == "tcp_ts_tick_usecs") {
+    if (number() != 1000) in.fail("--tcp_ts_tick_usecs: the clock ticks each 1000 us");
   } else if (name == "only") {
     parse_only(in, value, script);
   } else {
@@ -183,6 +189,47 @@ CallEvent parse_call(Cursor& in) {
   return call;
 }
 
+// What the public packetdrill suite begins its scripts with, as far as it differs from the runner's defaults.
+constexpr std::array<std::pair<const char*, const char*>, 3> kSuiteDefaults{
+    {{"tcp_rmem", "4096 540000 15728640"}, {"tcp_wmem", "4096 262144 4194304"}, {"tcp_ecn", "0"}}};
+
+// "net.ipv4.tcp_wmem=\"4096 20000 20000\"" from the name on. False: it is no setting.
+bool parse_setting(Cursor& code, const std::string& word, CommandEvent& command) {
+  const auto equals = word.find('=');
+  if (equals == std::string::npos) return false;
+  for (const std::string_view prefix : {"net.ipv4.", "/proc/sys/net/ipv4/"}) {
+    if (!word.starts_with(prefix)) continue;
+    std::string value = word.substr(equals + 1);
+    if (value.starts_with('"'))
+      value = value.ends_with('"') && value.size() > 1 ? value.substr(1, value.size() - 2)
+                                                       : value.substr(1) + code.until("\"");
+    command.settings.emplace_back(word.substr(prefix.size(), equals - prefix.size()), value);
+    return true;
+  }
+  return false;
+}
+
+// A shell command in backquotes: nothing but settings is understood.
+CommandEvent parse_command(Cursor& in) {
+  CommandEvent command;
+  const std::string text = in.until("`");
+  Cursor code(text);
+  while (!code.at_end()) {
+    if (code.take(";") || code.take("\\")) continue;
+    const std::string word = code.token(";");
+    const bool tool = word == "sysctl" || word == "-q" || word == "-w" || word == "-e" ||
+                      word.ends_with("set_sysctls.py") || word.find("/sysctl_restore_") != std::string::npos;
+    if (tool || parse_setting(code, word, command)) continue;
+    if (!word.ends_with("defaults.sh")) {
+      code.fail("only \"sysctl net.ipv4.NAME=VALUE\" is understood, not \"" + word + "\"");
+      break;
+    }
+    command.settings.insert(command.settings.end(), kSuiteDefaults.begin(), kSuiteDefaults.end());
+  }
+  if (code.failed()) in.fail(code.reason());
+  return command;
+}
+
 std::vector<AssertEvent> parse_asserts(Cursor& in) {
   std::vector<AssertEvent> out;
   const std::string body = in.until("}%");
@@ -225,7 +272,7 @@ void parse_event(Cursor& in, Whose whose, const Place& place, Script& script) {
   if (in.sees("<") || in.sees(">")) {
     event.what = parse_packet(in);
   } else if (in.take("`")) {
-    event.what = CommandEvent{trimmed(in.until("`"))};
+    event.what = parse_command(in);
   } else if (in.take("%{")) {
     assertions = parse_asserts(in);
   } else {

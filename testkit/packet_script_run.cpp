@@ -1,35 +1,20 @@
 #include "testkit/packet_script_run.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <cstdio>
 #include <deque>
 #include <map>
 
 #include "testkit/packet_script_calls.hpp"
-#include "testkit/packet_script_cursor.hpp"
+#include "testkit/packet_script_peer.hpp"
 #include "testkit/packet_script_segment.hpp"
 
 namespace netchannel::testkit::script {
 namespace {
 
-constexpr std::uint32_t kRemoteIsn = 0xffffff00;
 constexpr Duration kAnyTime = std::chrono::seconds(10);       // how long "*" waits
 constexpr Duration kPollStep = std::chrono::milliseconds(1);  // how often a waiting call is tried
-
-// What is known of one peer port's connection.
-struct Peer {
-  bool isn_known = false;
-  std::uint32_t isn = 0;                          // the target's
-  bool learn = true;                              // from its next SYN
-  std::optional<std::uint32_t> syn;               // the last that came from here
-  std::optional<std::uint16_t> port;              // of the target
-  std::map<std::uint32_t, std::uint32_t> stamps;  // the script's TSval to the one on the wire
-  struct Stamp {
-    std::uint32_t label, live;
-    Instant when;
-  };
-  std::optional<Stamp> first_stamp;
-};
 
 struct Waiting {
   const Event* event = nullptr;
@@ -88,21 +73,18 @@ class Run {
   }
 
   void step(const Event& event) {
-    if (const auto* packet = std::get_if<PacketEvent>(&event.what);
-        packet != nullptr && packet->sent && !packet->nothing)
-      return expect(event, *packet);
+    const auto* packet = std::get_if<PacketEvent>(&event.what);
+    const bool silence = packet != nullptr && packet->nothing;
+    if (packet != nullptr && packet->sent && !silence) return expect(event, *packet);
     const Instant due = at(event.time, event.time.at);
     wait_until(due);
-    const bool silence =
-        std::holds_alternative<PacketEvent>(event.what) && std::get<PacketEvent>(event.what).nothing;
     refuse_unexpected(silence ? due : due - slack());
     if (failed()) return;
     last_ = std::max(due, target_.now());
     note(last_, event.text);
-    if (silence) return;
-    if (const auto* packet = std::get_if<PacketEvent>(&event.what)) arrive(*packet);
+    if (packet != nullptr && !silence) arrive(*packet);
     if (const auto* call = std::get_if<CallEvent>(&event.what)) begin(event, *call);
-    if (const auto* command = std::get_if<CommandEvent>(&event.what)) run_command(*command);
+    if (const auto* command = std::get_if<CommandEvent>(&event.what)) change_settings(*command);
     if (const auto* assertion = std::get_if<AssertEvent>(&event.what)) check(*assertion);
   }
 
@@ -163,7 +145,7 @@ class Run {
   void begin(const Event& event, const CallEvent& call) {
     if (event.time.ends && waiting_) return fail("a call waits already");
     Waiting waiting{.event = &event, .progress = {}, .until = {}};
-    if (call.name == "connect") peer(1).learn = true;
+    if (call.name == "connect") peer(1).begin_anew();
     const Calls::Answer answer = calls_.attempt(call, waiting.progress);
     if (answer.waits && event.time.ends) {
       waiting.until = at(event.time, *event.time.ends);
@@ -196,23 +178,9 @@ class Run {
     waiting_.reset();
   }
 
-  // "sysctl -q net.ipv4.tcp_ecn=1 net.ipv4.tcp_sack=0", one or more lines.
-  void run_command(const CommandEvent& command) {
-    Cursor in(command.text);
-    while (!in.at_end()) {
-      if (in.take(";")) continue;
-      const std::string word = in.token(";");
-      if (word == "sysctl" || word == "-q" || word == "-w") continue;
-      const auto equals = word.find('=');
-      constexpr std::string_view kPrefix = "net.ipv4.";
-      if (equals == std::string::npos || !word.starts_with(kPrefix))
-        return fail("only \"sysctl net.ipv4.NAME=VALUE\" is understood");
-      std::string value = word.substr(equals + 1);
-      if (value.starts_with('"')) value = value.substr(1) + in.until("\"");
-      const std::string name = word.substr(kPrefix.size(), equals - kPrefix.size());
+  void change_settings(const CommandEvent& command) {
+    for (const auto& [name, value] : command.settings)
       if (const auto why = target_.sysctl(name, value)) skip_ = name + ": " + *why;
-    }
-    if (in.failed()) fail(in.reason());
   }
 
   void check(const AssertEvent& assertion) {
@@ -220,137 +188,27 @@ class Run {
     if (!left) return fail(left.error());
     if (!right) return fail(right.error());
     const std::string& op = assertion.op;
-    const bool holds = op == "=="   ? *left == *right
-                       : op == "!=" ? *left != *right
-                       : op == "<"  ? *left < *right
-                       : op == ">"  ? *left > *right
-                       : op == "<=" ? *left <= *right
-                                    : *left >= *right;
+    const std::strong_ordering order = *left <=> *right;
+    const bool holds = (order < 0 && (op == "<" || op == "<=" || op == "!=")) ||
+                       (order > 0 && (op == ">" || op == ">=" || op == "!=")) ||
+                       (order == 0 && (op == "==" || op == "<=" || op == ">="));
     if (!holds) fail(assertion.left + " is " + std::to_string(*left));
   }
 
-  // --- packets that arrive ---
+  // --- packets ---
 
-  Peer& peer(std::uint16_t number) { return peers_[number]; }
-
-  Segment from_peer(const PacketEvent& packet) {
-    Peer& p = peer(packet.peer);
-    Segment out;
-    out.from = {packet.from.value_or(net_.remote),
-                static_cast<std::uint16_t>(net_.first_port + packet.peer - 1)};
-    out.to = {packet.to.value_or(net_.local), packet.local_port.value_or(p.port.value_or(net_.port))};
-    out.ttl = packet.ttl.value_or(64);
-    out.tos = packet.ecn.value_or(0);
-    out.seq = kRemoteIsn + packet.seq.first;
-    out.ack = packet.ack ? *packet.ack + (p.isn_known ? p.isn : 0) : 0;
-    out.flags = packet.flags;
-    out.reserved = packet.reserved;
-    out.window = static_cast<std::uint16_t>(packet.window ? packet.window->first : 0);
-    out.urgent = packet.urgent;
-    out.options = packet.options;
-    for (Option& option : out.options) {
-      for (auto& [left, right] : option.blocks) left += p.isn, right += p.isn;
-      if (option.kind == Option::Kind::timestamps) option.echo = live_stamp(p, option.echo);
-    }
-    const std::uint64_t place = std::uint64_t{packet.seq.first} - ((packet.flags & Flags::kSyn) != 0 ? 0 : 1);
-    for (std::uint32_t i = 0; i < packet.seq.length; ++i)
-      out.payload.push_back(stream_byte(place + i, false));
-    return out;
-  }
-
-  static std::uint32_t live_stamp(const Peer& p, std::uint32_t label) {
-    if (const auto found = p.stamps.find(label); found != p.stamps.end()) return found->second;
-    if (label == 0 || !p.first_stamp) return label;
-    return p.first_stamp->live + (label - p.first_stamp->label);
-  }
+  Peer& peer(std::uint16_t number) { return peers_.try_emplace(number, net_, number).first->second; }
 
   void arrive(const PacketEvent& packet) {
-    if (packet.icmp) return arrive_icmp(packet);
-    if ((packet.flags & (Flags::kSyn | Flags::kAck)) == Flags::kSyn) {
-      Peer& p = peer(packet.peer);
-      if (p.syn && *p.syn != packet.seq.first) p.learn = true;
-      p.syn = packet.seq.first;
-    }
-    target_.arrive(
-        packet_of(from_peer(packet), {.checksum = packet.bad_checksum, .length = packet.bad_length}));
+    if (const auto bytes = peer(packet.peer).arriving(packet)) target_.arrive(*bytes);
   }
 
-  void arrive_icmp(const PacketEvent& packet) {
-    const Peer& p = peer(packet.peer);
-    Segment quoted;
-    quoted.from = {net_.local, p.port.value_or(net_.port)};
-    quoted.to = {net_.remote, static_cast<std::uint16_t>(net_.first_port + packet.peer - 1)};
-    quoted.seq = packet.icmp->quoted.first + p.isn;
-    quoted.flags = Flags::kAck;
-    quoted.payload.resize(packet.icmp->quoted.length);
-    IcmpPart icmp = *packet.icmp;
-    if (net_.local.is_v6() && icmp.mtu != 0) icmp.mtu += 20;
-    const auto bytes = icmp_error(icmp, packet.from.value_or(net_.router), packet_of(quoted));
-    if (bytes) target_.arrive(*bytes);
+  std::string describe(const Segment& segment) {
+    return peer(static_cast<std::uint16_t>(segment.to.port - net_.first_port + 1)).describe(segment);
   }
-
-  // --- packets that are sent ---
-
-  // In the script's words.
   std::string describe(Bytes bytes) {
     const auto segment = read_segment(bytes);
-    if (!segment) return "a packet with " + segment.error();
-    return describe(*segment);
-  }
-  std::uint32_t base(const Segment& segment, const Peer& p) const {
-    const bool learns = (segment.flags & Flags::kSyn) != 0 && p.learn;
-    return learns ? segment.seq : p.isn;
-  }
-  std::string describe(const Segment& s) {
-    const std::uint16_t number = static_cast<std::uint16_t>(s.to.port - net_.first_port + 1);
-    const Peer& p = peer(number);
-    const std::uint32_t from = s.seq - base(s, p);
-    const auto length = static_cast<std::uint32_t>(s.payload.size());
-    std::string out = "> " + std::string(number == 1 ? "" : "[peer " + std::to_string(number) + "] ");
-    constexpr const char* kEcn[] = {"", "[ect1] ", "[ect0] ", "[ce] "};
-    out += kEcn[s.tos & 3];
-    out += flag_letters(s.flags) + " " + std::to_string(from) + ":" + std::to_string(from + length) + "(" +
-           std::to_string(length) + ")";
-    if ((s.flags & Flags::kAck) != 0) out += " ack " + std::to_string(s.ack - kRemoteIsn);
-    out += " win " + std::to_string(s.window);
-    std::string options;
-    for (const Option& option : s.options) options += (options.empty() ? "" : ",") + describe(option, p);
-    return options.empty() ? out : out + " <" + options + ">";
-  }
-  static std::string describe(const Option& option, const Peer& p) {
-    using Kind = Option::Kind;
-    std::string out;
-    switch (option.kind) {
-      case Kind::mss:
-        return "mss " + std::to_string(option.value);
-      case Kind::wscale:
-        return "wscale " + std::to_string(option.value);
-      case Kind::sack_permitted:
-        return "sackOK";
-      case Kind::timestamps:
-        return "TS val " +
-               std::to_string(p.first_stamp ? option.value - p.first_stamp->live + p.first_stamp->label
-                                            : option.value) +
-               " ecr " + std::to_string(option.echo);
-      case Kind::sack:
-        out = "sack";
-        for (const auto& [left, right] : option.blocks)
-          out += " " + std::to_string(left - kRemoteIsn) + ":" + std::to_string(right - kRemoteIsn);
-        return out;
-      case Kind::nop:
-        return "nop";
-      case Kind::end:
-        return "eol";
-      case Kind::raw:
-        break;
-    }
-    out = "raw ";
-    for (const std::byte byte : option.bytes) {
-      char text[4];
-      std::snprintf(text, sizeof text, "%02x", std::to_integer<unsigned>(byte));
-      out += text;
-    }
-    return out;
+    return segment ? describe(*segment) : "a packet with " + segment.error();
   }
 
   void expect(const Event& event, const PacketEvent& packet) {
@@ -366,7 +224,10 @@ class Run {
         return fail("nothing was sent by " + seconds_text(until - start_) + ", expected " + event.text);
       auto segment = read_segment(sent->bytes);
       if (!segment) return fail("a packet was sent with " + segment.error());
-      const std::string why = compare(packet, *segment, got, sent->when);
+      const std::string why =
+          peer(packet.peer)
+              .compare(packet, *segment,
+                       {.bytes = got, .when = sent->when, .tolerance = tolerance(sent->when - start_)});
       if (!why.empty())
         return fail("sent: " + describe(*segment) + "\n  but expected " + event.text + "\n  " + why);
       if (sent->when < from || sent->when > until)
@@ -375,87 +236,6 @@ class Run {
       got += static_cast<std::uint32_t>(segment->payload.size());
       last_ = sent->when;
     } while (got < packet.seq.length);
-  }
-
-  // Why the segment is not the next part of the packet, of which `got` bytes have been seen; "" if it is.
-  std::string compare(const PacketEvent& packet, const Segment& s, std::uint32_t got, Instant when) {
-    Peer& p = peer(packet.peer);
-    const auto to_port = static_cast<std::uint16_t>(net_.first_port + packet.peer - 1);
-    if (s.from.address != packet.from.value_or(net_.local))
-      return "it comes from " + s.from.address.to_string();
-    if (s.to != Endpoint{packet.to.value_or(net_.remote), to_port}) return "it goes to " + s.to.to_string();
-    if (p.port && !p.learn && s.from.port != *p.port)
-      return "it comes from port " + std::to_string(s.from.port);
-    if (packet.local_port && s.from.port != *packet.local_port)
-      return "it comes from port " + std::to_string(s.from.port);
-    if ((packet.flags & s.flags & Flags::kSyn) != 0 && p.learn) learn(p, packet, s);
-    const auto length = static_cast<std::uint32_t>(s.payload.size());
-    const bool last = got + length >= packet.seq.length;
-    if (s.seq - p.isn != packet.seq.first + got || got + length > packet.seq.length)
-      return "the sequence numbers differ";
-    if (length == 0 && packet.seq.length != 0) return "it carries nothing";
-    // In the midst of a packet that came in several the flags of its end are missing.
-    const auto flags =
-        static_cast<std::uint8_t>(last ? packet.flags : packet.flags & ~(Flags::kPsh | Flags::kFin));
-    // A sender may push more often than it must (RFC 9293 MUST-60).
-    const bool may_push = (flags & Flags::kPsh) == 0 && length != 0;
-    if ((may_push ? s.flags & ~Flags::kPsh : s.flags) != flags) return "the flags differ";
-    if (packet.ack && s.ack != *packet.ack + kRemoteIsn) return "the acknowledgment differs";
-    if (packet.window && (s.window < packet.window->first || s.window > packet.window->second))
-      return "the window differs";
-    if (packet.ecn && (s.tos & 3) != *packet.ecn) return "the ECN bits differ";
-    if (packet.ttl && s.ttl != *packet.ttl) return "the TTL is " + std::to_string(s.ttl);
-    if (s.urgent != packet.urgent || s.reserved != packet.reserved)
-      return "urgent pointer or reserved bits differ";
-    const std::uint64_t place = std::uint64_t{s.seq - p.isn} - ((s.flags & Flags::kSyn) != 0 ? 0 : 1);
-    for (std::size_t i = 0; i < s.payload.size(); ++i)
-      if (s.payload[i] != stream_byte(place + i, true))
-        return "byte " + std::to_string(place + i) + " of the stream is wrong";
-    return compare_options(packet, s, p, when);
-  }
-
-  static void learn(Peer& p, const PacketEvent& packet, const Segment& s) {
-    p.isn = s.seq - packet.seq.first;
-    p.isn_known = true;
-    p.learn = false;
-    p.port = s.from.port;
-    p.stamps.clear();
-    p.first_stamp.reset();
-  }
-
-  std::string compare_options(const PacketEvent& packet, const Segment& s, Peer& p, Instant when) {
-    std::vector<Option> wanted;
-    for (const Option& option : packet.options)
-      if (option.kind != Option::Kind::nop && option.kind != Option::Kind::end) wanted.push_back(option);
-    if (!packet.any_options && wanted.size() != s.options.size()) return "the options differ";
-    for (std::size_t i = 0; i < s.options.size() && !packet.any_options; ++i) {
-      Option& w = wanted[i];
-      const Option& o = s.options[i];
-      if (w.kind == Option::Kind::timestamps && o.kind == w.kind) {
-        if (w.echo != o.echo) return "TSecr differs";
-        const std::string why = note_stamp(p, w.value, o.value, when);
-        if (!why.empty()) return why;
-        continue;
-      }
-      for (auto& [left, right] : w.blocks) left += kRemoteIsn, right += kRemoteIsn;
-      if (w != o) return "the options differ";
-    }
-    return "";
-  }
-
-  // A timestamp clock runs at 1 kHz in both targets.
-  std::string note_stamp(Peer& p, std::uint32_t label, std::uint32_t live, Instant when) {
-    p.stamps[label] = live;
-    if (!p.first_stamp) {
-      p.first_stamp = Peer::Stamp{label, live, when};
-      return "";
-    }
-    using std::chrono::milliseconds;
-    const std::int64_t passed = (when - p.first_stamp->when) / milliseconds(1);
-    const std::int64_t counted = static_cast<std::int32_t>(live - p.first_stamp->live);
-    const std::int64_t allowed = tolerance(when - p.first_stamp->when) / milliseconds(1) + 1;
-    if (std::abs(counted - passed) <= allowed) return "";
-    return "TSval has advanced by " + std::to_string(counted) + " in " + std::to_string(passed) + " ms";
   }
 
   const Script& script_;

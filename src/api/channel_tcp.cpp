@@ -320,21 +320,23 @@ void ChannelTcp::abort() noexcept {
 }
 
 Result<void> ChannelTcp::set_options(const TcpOptions& options) noexcept {
-  tcp::Settings* settings = host_.stack().tcp().settings(handle_);
+  stack::Tcp& tcp = host_.stack().tcp();
+  tcp::Settings* settings = tcp.settings(handle_);
   if (settings == nullptr) return tl::unexpected(kClosedHere);
-  const bool cork = settings->cork;
+  const tcp::Settings before = *settings;
   *settings = settings_of(options);
-  settings->cork = cork;
-  host_.stack().tcp().set_keepalive(handle_, options.keepalive);
-  host_.stack().tcp().set_tos(handle_, options.tos);
+  settings->cork = before.cork;
+  if (options.no_delay && !before.no_delay) tcp.set_no_delay(handle_, true);
+  tcp.set_keepalive(handle_, options.keepalive);
+  tcp.set_tos(handle_, options.tos);
   send_out();
   return {};
 }
 
 Result<void> ChannelTcp::set_no_delay(bool on) noexcept {
-  tcp::Settings* settings = host_.stack().tcp().settings(handle_);
-  if (settings == nullptr) return tl::unexpected(kClosedHere);
-  settings->no_delay = on;
+  stack::Tcp& tcp = host_.stack().tcp();
+  if (tcp.find(handle_) == nullptr) return tl::unexpected(kClosedHere);
+  tcp.set_no_delay(handle_, on);
   send_out();
   return {};
 }

@@ -370,6 +370,13 @@ void Tcp::set_cork(TcpHandle handle, bool on) {
   impl_->touch(handle.place - 1);
 }
 
+void Tcp::set_no_delay(TcpHandle handle, bool on) {
+  TcpConn* conn = impl_->owned(handle);
+  if (conn == nullptr) return;
+  tcp::set_no_delay(conn->c, on);
+  impl_->touch(handle.place - 1);
+}
+
 void Tcp::set_keepalive(TcpHandle handle, bool on) {
   TcpConn* conn = impl_->owned(handle);
   if (conn == nullptr) return;

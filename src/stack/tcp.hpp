@@ -124,6 +124,7 @@ class Tcp {
   // Changes take effect with the next segment or timer. Null after close().
   tcp::Settings* settings(TcpHandle connection);
   void set_cork(TcpHandle connection, bool on);
+  void set_no_delay(TcpHandle connection, bool on);
   // By the settings' idle time, from now on.
   void set_keepalive(TcpHandle connection, bool on);
   void set_tos(TcpHandle connection, std::uint8_t tos);

@@ -107,10 +107,13 @@ TEST(PacketScript, ReadsCalls) {
 
 TEST(PacketScript, ReadsAssertionsAndCommands) {
   const Script script = good(
-      "`sysctl -q net.ipv4.tcp_ecn=1`\n"
+      "`sysctl -q net.ipv4.tcp_ecn=1 net.ipv4.tcp_wmem=\"4096 5000 6000\"`\n"
       "+0 %{ assert tcpi_snd_cwnd == 10, tcpi_snd_cwnd\n assert tcpi_unacked <= 5 }%\n");
   ASSERT_EQ(script.events.size(), 3u);
-  EXPECT_EQ(std::get<CommandEvent>(script.events[0].what).text, "sysctl -q net.ipv4.tcp_ecn=1");
+  const auto& settings = std::get<CommandEvent>(script.events[0].what).settings;
+  ASSERT_EQ(settings.size(), 2u);
+  EXPECT_EQ(settings[0], std::pair(std::string("tcp_ecn"), std::string("1")));
+  EXPECT_EQ(settings[1], std::pair(std::string("tcp_wmem"), std::string("4096 5000 6000")));
   EXPECT_EQ(std::get<AssertEvent>(script.events[1].what).left, "tcpi_snd_cwnd");
   EXPECT_EQ(std::get<AssertEvent>(script.events[2].what).op, "<=");
 }
@@ -177,6 +180,8 @@ TEST(PacketScript, WrongScriptsAreToldByLineAndReason) {
   EXPECT_EQ(wrong("+0 %{ assert a = b }%"),
             "test.pkt:1: an assertion compares two values with == != < > <= >=");
   EXPECT_EQ(wrong("/* open"), "test.pkt:1: a comment without an end");
+  EXPECT_EQ(wrong("`tc qdisc show`"),
+            "test.pkt:1: only \"sysctl net.ipv4.NAME=VALUE\" is understood, not \"tc\"");
   EXPECT_EQ(wrong("+0 `sysctl x"), "test.pkt:1: \"`\" is missing");
 }
 

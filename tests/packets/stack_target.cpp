@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <functional>
 #include <map>
@@ -182,6 +183,10 @@ const std::map<std::string, Sysctl>& sysctls() {
   return all;
 }
 
+// How Linux cuts its super-frames, paces and remembers: no packet of ours depends on it.
+constexpr std::array<std::string_view, 4> kNothingToUs{"tcp_min_tso_segs", "tcp_tso_win_divisor",
+                                                       "tcp_no_metrics_save", "tcp_autocorking"};
+
 struct Socket {
   tcp::Settings settings;
   std::uint16_t port = 0;
@@ -209,6 +214,7 @@ class StackTarget final : public Target {
       cookies_ = value != "0";
       return std::nullopt;
     }
+    if (std::find(kNothingToUs.begin(), kNothingToUs.end(), name) != kNothingToUs.end()) return std::nullopt;
     const auto found = sysctls().find(name);
     if (found == sysctls().end()) return "our stack has no such setting";
     if (!found->second.set(defaults_, value)) return "our stack has no such value";
@@ -321,6 +327,11 @@ class StackTarget final : public Target {
     if (level == IPPROTO_TCP && name == TCP_CORK && s.connection) {
       corked_by_option_ = value != 0;
       tcp().set_cork(s.connection, corked_by_option_);
+      wire_.flush();
+      return 0;
+    }
+    if (level == IPPROTO_TCP && name == TCP_NODELAY && s.connection) {
+      tcp().set_no_delay(s.connection, value != 0);
       wire_.flush();
       return 0;
     }

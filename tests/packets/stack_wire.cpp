@@ -63,13 +63,19 @@ void StackWire::arrive(Bytes packet) {
   const bool v4 = load_u8(packet, 0) >> 4 == 4;
   const testkit::Packet frame =
       testkit::ethernet({kOurMac, kPeerMac}, v4 ? testkit::kIpv4 : testkit::kIpv6, packet);
-  if (lent_.empty()) std::abort();  // no script holds this many frames
-  FrameDesc desc;
-  desc.slot = lent_.front();
-  desc.length = static_cast<std::uint32_t>(frame.size());
-  lent_.pop_front();
-  std::copy(frame.begin(), frame.end(), region_->slot(desc.slot).begin());
-  (void)driver_.rx.push(desc);
+  // What is too long for a slot comes in several.
+  const std::size_t slot_size = region_->slot_size();
+  for (std::size_t at = 0; at < frame.size(); at += slot_size) {
+    if (lent_.empty()) std::abort();  // no script holds this many frames
+    const Bytes part = Bytes(frame).subspan(at, std::min(slot_size, frame.size() - at));
+    FrameDesc desc;
+    desc.slot = lent_.front();
+    desc.length = static_cast<std::uint32_t>(part.size());
+    desc.flags = at + slot_size < frame.size() ? kContinues : 0;
+    lent_.pop_front();
+    std::copy(part.begin(), part.end(), region_->slot(desc.slot).begin());
+    (void)driver_.rx.push(desc);
+  }
   poll();
 }
 

@@ -142,6 +142,11 @@ void set_cork(Connection& c, bool on) {
   c.state.due.push_small = true;
 }
 
+void set_no_delay(Connection& c, bool on) {
+  c.state.settings.no_delay = on;
+  if (on) c.state.due.push_small = true;
+}
+
 void set_keepalive(Connection& c, bool on, Instant now) {
   TcpState& s = c.state;
   s.settings.keepalive = on;

@@ -124,6 +124,8 @@ std::uint32_t writable(const Connection& c);
 std::uint32_t useful_to_hold(const Connection& c);
 // More is coming at once (MSG_MORE, TCP_CORK), or not any more.
 void set_cork(Connection& c, bool on);
+// Switched on it also sends what waits, be it for an acknowledgement or for a cork (tcp(7), TCP_NODELAY).
+void set_no_delay(Connection& c, bool on);
 // Probes of an idle connection (SO_KEEPALIVE): the first when settings.keepalive_idle has passed from now and
 // from the last segment.
 void set_keepalive(Connection& c, bool on, Instant now);
