@@ -288,8 +288,12 @@ void ReceiveQueue::sack_blocks(wire::FixedList<wire::SackBlock, wire::kMaxSackBl
   }
 }
 
-void ReceiveQueue::clear() {
+void ReceiveQueue::drop_islands() {
   while (has_islands()) give_up_last();
+}
+
+void ReceiveQueue::clear() {
+  drop_islands();
   free_chain(ready_.first);
   ready_ = {};
   readable_ = 0;

@@ -62,6 +62,8 @@ class ReceiveQueue {
 
   std::uint32_t frame_limit() const { return frame_limit_; }
   void set_frame_limit(std::uint32_t frames) { frame_limit_ = frames; }
+  // What lies behind holes goes: nothing can follow what is ready.
+  void drop_islands();
   void clear();
 
  private:

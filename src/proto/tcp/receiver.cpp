@@ -228,6 +228,7 @@ bool fin_reached(Connection& c) {
   if (s.rcv_nxt > s.receiver.fin) s.receiver.fin_known = false;
   if (!s.receiver.fin_known || s.rcv_nxt != s.receiver.fin) return false;
   s.rcv_nxt += 1;
+  c.receive.drop_islands();  // from beyond the end: a peer that contradicts itself
   acknowledge_now(s);
   return true;
 }
