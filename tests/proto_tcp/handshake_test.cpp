@@ -237,6 +237,42 @@ TEST_F(Opening, a_repeated_syn_does_not_ask_for_ecn) {
   ours("S 0:0(0)");
 }
 
+TEST_F(Opening, the_acknowledgements_of_the_handshake_do_not_raise_the_window) {  // RFC 6928 section 2
+  establish();
+  EXPECT_EQ(state().congestion.cwnd, 14600U);
+  set_up({.settings = plain_settings()});
+  establish_passive();
+  peer(". 1:1(0) ack 1");
+  EXPECT_EQ(state().congestion.cwnd, 14600U);
+  silence();
+}
+
+TEST_F(Opening,
+       options_of_the_first_flight_are_those_of_the_syn_and_fast_open_is_none) {  // RFC 7413: left out
+  Settings settings;
+  set_up({.settings = settings});
+  open();
+  EXPECT_LE(outbox.front().segment.options.size(), 20U) << "MSS, SACK-permitted, timestamps, window scale";
+  EXPECT_EQ(outbox.front().segment.length, 0U);
+  write(100);
+  EXPECT_EQ(outbox.size(), 1U) << "nothing leaves before the handshake is over";
+  outbox.clear();
+  peer("S. 0:0(0) ack 1 win 65535 <mss 1460,sackOK,TS 700 1000,wscale 7>");
+  ours("P. 1:101(100) ack 1");
+}
+
+TEST_F(Opening, timestamps_that_only_one_side_sends_are_off) {  // row 73
+  Settings settings = plain_settings();
+  set_up({.settings = settings});
+  open();
+  ours("S 0:0(0) <mss 1460>");
+  peer("S. 0:0(0) ack 1 <mss 1460,TS 700 0>");
+  ours(". 1:1(0) ack 1 <>");
+  peer("P. 1:11(10) ack 1");
+  EXPECT_EQ(read(100), 10U);
+  outbox.clear();
+}
+
 TEST_F(Opening, closing_before_the_answer_forgets_the_connection) {
   open();
   outbox.clear();

@@ -413,6 +413,14 @@ TEST(InitialSequence, grows_with_time_for_one_flow_and_is_unrelated_for_others) 
   EXPECT_NE(initial_sequence(secret, flow(1), now), initial_sequence(Secret{1}, flow(1), now));
 }
 
+TEST(TimestampOffset, is_another_for_each_flow) {  // RFC 7323 section 7.1
+  const Secret secret{1, 2, 3};
+  std::set<std::uint32_t> seen;
+  for (std::uint16_t port = 1; port < 1000; ++port) seen.insert(timestamp_offset(secret, flow(port)));
+  EXPECT_EQ(seen.size(), 999U);
+  EXPECT_NE(timestamp_offset(secret, flow(1)), timestamp_offset({4, 5, 6}, flow(1)));
+}
+
 TEST(Cookie, options_survive_in_the_low_bits_of_a_timestamp) {
   for (std::uint32_t tsval : {0U, 63U, 64U, 1000U, 0xffffffffU}) {
     for (int scale = -1; scale <= 14; ++scale) {
