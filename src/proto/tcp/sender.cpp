@@ -93,10 +93,24 @@ void sample_rtt(TcpState& s, const SegmentIn& segment, AckInfo& ack, Instant now
   }
 }
 
+// What is remembered and not compared for long must stay in the past: half around the circle it would be the
+// future.
+void keep_in_the_past(TcpState& s) {
+  constexpr std::uint32_t kFar = 1U << 30;
+  const auto far = [&s](Seq past) { return s.snd_una - past > static_cast<std::int32_t>(kFar); };
+  Recovery& r = s.recovery;
+  if (far(r.undo_marker)) r.can_undo = false;
+  for (Seq* past :
+       {&s.small_end, &s.limited_end, &r.point, &r.undo_marker, &s.congestion.hystart.round_end}) {
+    if (far(*past)) *past = s.snd_una - kFar;
+  }
+}
+
 void advance(Connection& c, const SegmentIn& segment, Instant now) {
   TcpState& s = c.state;
   s.bytes_acked += distance(s.snd_una, segment.ack);
   s.snd_una = segment.ack;
+  keep_in_the_past(s);
   c.send.release(earlier(s.snd_una, c.send.end()));
   s.attempts = 0;
   s.black_hole_mss = 0;  // the smaller segments get through: keep to them
