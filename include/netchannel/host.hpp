@@ -55,8 +55,12 @@ struct XdpOptions {
   bool busy_poll = false;       // SO_PREFER_BUSY_POLL on the sockets
 };
 
+// What `automatic` looks for first: the fewest microseconds, or the most bytes.
+enum class Prefer : std::uint8_t { latency, throughput };
+
 struct HostOptions {
   Path path = Path::automatic;
+  Prefer prefer = Prefer::latency;
   std::string device{};  // interface or TAP name; empty: the interface of the default route, "nctap0"
   std::vector<Prefix> addresses{};    // tap only: our own addresses on the bare device
   std::vector<IpAddress> gateways{};  // tap only: default gateways, one a family at most

@@ -104,19 +104,53 @@ bool HostImpl::sleep(Instant now, Instant deadline, int also) {
   return woken >= 0 || reason != EINTR;
 }
 
-Result<Host> Host::open(HostOptions options) {
-  const bool kernel = options.path == Path::kernel || options.path == Path::kernel_batched;
-  auto impl = kernel ? open_kernel_host(options) : open_channel_host(options);
-  if (impl || options.path != Path::automatic) {
-    if (!impl) return tl::unexpected(impl.error());
-    return Host(std::move(*impl));
+namespace {
+
+Result<std::unique_ptr<HostImpl>> open_on(HostOptions options, Path path) {
+  options.path = path;
+  const bool kernel = path == Path::kernel || path == Path::kernel_batched;
+  return kernel ? open_kernel_host(options) : open_channel_host(options);
+}
+
+std::string why_not(Path path, const Error& error) {
+  return "not " + std::string(to_string(path)) + ": " + describe(error);
+}
+
+// The best that works: xdp has the least latency, bulk the most bytes, and bulk is better than an XDP that is
+// only generic (which costs the kernel's path first, and drops a virtual peer's super-frames). Whatever
+// cannot be accelerated runs on the kernel, and the user is told why.
+Result<std::unique_ptr<HostImpl>> open_best(const HostOptions& options) {
+  std::vector<std::string> reasons;
+  const auto say = [&](std::unique_ptr<HostImpl> host) {
+    host->explain.insert(host->explain.end(), reasons.begin(), reasons.end());
+    return host;
+  };
+  const bool bulk_first = options.prefer == Prefer::throughput;
+  for (const Path path : {bulk_first ? Path::bulk : Path::xdp, bulk_first ? Path::xdp : Path::bulk}) {
+    auto host = open_on(options, path);
+    if (host && path == Path::xdp && !bulk_first && (*host)->mode.starts_with("generic")) {
+      const std::string mode = (*host)->mode;
+      host->reset();
+      if (auto bulk = open_on(options, Path::bulk)) {
+        reasons.push_back("not xdp: only in mode " + mode + " on this interface");
+        return say(std::move(*bulk));
+      }
+      host = open_on(options, Path::xdp);
+    }
+    if (host) return say(std::move(*host));
+    reasons.push_back(why_not(path, host.error()));
   }
-  // Whatever cannot be accelerated runs on the kernel, and the user is told why.
-  const Error reason = impl.error();
-  options.path = Path::kernel_batched;
-  impl = open_kernel_host(options);
+  auto host = open_on(options, Path::kernel_batched);
+  if (!host) return host;
+  for (std::string& reason : reasons) reason = "not accelerated: " + reason;
+  return say(std::move(*host));
+}
+
+}  // namespace
+
+Result<Host> Host::open(HostOptions options) {
+  auto impl = options.path == Path::automatic ? open_best(options) : open_on(options, options.path);
   if (!impl) return tl::unexpected(impl.error());
-  (*impl)->explain.push_back("not accelerated: " + describe(reason));
   return Host(std::move(*impl));
 }
 

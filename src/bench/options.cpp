@@ -53,7 +53,11 @@ std::uint32_t default_size(Workload workload) {
 }
 
 std::optional<std::string> why_not(const Lane& lane, Workload workload) {
-  if (!lane.raw || !is_tcp(workload) || is_rr(workload)) return std::nullopt;
+  if (!lane.raw || is_rr(workload)) return std::nullopt;
+  if (lane.path == Path::bulk) {
+    return fmt::format("{} does not do {}: a super-frame is not one message", lane.name, to_string(workload));
+  }
+  if (!is_tcp(workload)) return std::nullopt;
   return fmt::format("{} does not do {}: bare frames are no connection", lane.name, to_string(workload));
 }
 
@@ -67,6 +71,11 @@ std::optional<Lane> parse_lane(std::string_view name) {
   Lane lane{.name = std::string(name)};
   if (name == "raw" || name == "raw:xdp") {
     lane.path = Path::xdp;
+    lane.raw = true;
+    return lane;
+  }
+  if (name == "raw:bulk") {
+    lane.path = Path::bulk;
     lane.raw = true;
     return lane;
   }

@@ -90,8 +90,7 @@ TapSeat tap_seat_from(const std::string& text) {
 }
 
 std::string device_for(const bench::Lane& lane, const std::string& given, const IpAddress* peer) {
-  const bool needed = lane.path == Path::xdp || lane.path == Path::automatic;
-  if (!given.empty() || !needed) return given;
+  if (!given.empty() || !lane.shares_interface()) return given;
   if (peer != nullptr) {
     if (const auto route = control::interface_for(*peer); route && !route->local)
       return route->interface_name;

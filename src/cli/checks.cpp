@@ -60,6 +60,7 @@ class Doctor {
     choose_device();
     kernel_paths();
     xdp_path();
+    bulk_path();
     tap_path();
     if (interface_found_) interface(*interface_found_);
     privileges();
@@ -146,6 +147,23 @@ class Doctor {
                     "since that may restart its queues",
                     found.driver),
         fmt::format("netchannel doctor --device {} --try (to open it and see the mode)", found.interface));
+  }
+
+  // Opened on any interface: two programs that pass everything, for a moment, and no queue restarts.
+  void bulk_path() {
+    if (out_.device.empty()) return;
+    const std::string name = "bulk on " + out_.device;
+    HostOptions wanted;
+    wanted.path = Path::bulk;
+    wanted.device = out_.device;
+    const auto host = Host::open(wanted);
+    if (!host) {
+      add("path", name, State::missing, describe(host.error()),
+          host.error().code == ErrorCode::not_permitted ? "run it as root (sudo)" : "");
+      return;
+    }
+    out_.accelerated = true;
+    add("path", name, State::ok, "super-frames through a TAP of our own, for throughput");
   }
 
   void interface(const device::XdpCapabilities& found) {

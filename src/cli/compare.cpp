@@ -87,13 +87,13 @@ bench::Outcome<std::vector<std::string>> do_without_root(bench::CompareOptions& 
   }
   std::vector<std::string> dropped;
   std::erase_if(options.lanes, [&](const bench::Lane& lane) {
-    if (lane.path != Path::xdp) return false;
+    if (!lane.shares_interface()) return false;
     dropped.push_back(lane.name);
     return true;
   });
   if (!dropped.empty()) {
     notes.push_back(fmt::format(
-        "not measured: {}: loading an XDP program needs CAP_BPF and CAP_NET_ADMIN on the machine itself; "
+        "not measured: {}: loading a BPF program needs CAP_BPF and CAP_NET_ADMIN on the machine itself; "
         "run it with sudo for these",
         fmt::join(dropped, ", ")));
   }
@@ -170,7 +170,8 @@ int compare(const Arguments& given) {
 void add_measuring_options(CLI::App& command, Arguments& given) {
   command
       .add_option("--paths", given.paths,
-                  "kernel, kernel-batched, xdp, tap, raw, raw:xdp; the same twice is a null comparison")
+                  "kernel, kernel-batched, xdp, bulk, tap, raw, raw:xdp, raw:bulk; the same twice is a null "
+                  "comparison")
       ->delimiter(',')
       ->option_text("P,...");
   command.add_option("--size", given.sizes, "bytes of a message or a write")

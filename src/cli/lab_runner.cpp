@@ -92,7 +92,7 @@ std::vector<std::string> LabRunner::serve_command(const bench::BlockOptions& blo
                                   "--path",      block.lane.name,
                                   "--wait",      std::string(to_string(block.wait)),
                                   "--mtu",       std::to_string(block.mtu)};
-  if (block.lane.path == Path::xdp) out.insert(out.end(), {"--device", lab::kInterface});
+  if (block.lane.shares_interface()) out.insert(out.end(), {"--device", lab::kInterface});
   if (block.lane.path == Path::tap) out.insert(out.end(), {"--tap-seat", name_ + "/b"});
   return out;
 }
@@ -128,7 +128,7 @@ std::vector<std::string> LabRunner::bench_command(const bench::BlockOptions& blo
                                   std::to_string(block.mtu),
                                   "--json",
                                   "-"};
-  if (block.lane.path == Path::xdp) out.insert(out.end(), {"--device", lab::kInterface});
+  if (block.lane.shares_interface()) out.insert(out.end(), {"--device", lab::kInterface});
   if (block.lane.path == Path::tap) out.insert(out.end(), {"--tap-seat", name_ + "/a"});
   return out;
 }
