@@ -136,7 +136,8 @@ std::vector<Row> rows() {
        {},
        Reply::ack,
        "hello"},
-      {72, "SackOfWhatWasNeverSent",
+      {72,
+       "SackThatWasNotAgreedOn",
        [](P p) {
          Segment g = data(p);
          g.options = raw({5, 10, 0, 0, 0, 0, 0, 0, 0, 0});
@@ -144,7 +145,9 @@ std::vector<Row> rows() {
          store_be32(g.options, 6, p.una + 200);
          return frame_of(g);
        },
-       Counter::tcp_sack_ignored, Reply::ack, "hello"},
+       {},
+       Reply::ack,
+       "hello"},
       {73,
        "TimestampsThatWereNotAgreedOn",
        [](P p) { return with_options(p, {8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1}); },
