@@ -98,7 +98,8 @@ struct Value {
   std::int64_t number = 0;
   std::vector<std::string> words;  // constants and numbers, or'ed
   std::string text;
-  std::vector<std::pair<std::string, Value>> items;  // of a list without names
+  std::vector<Value> items;        // of a list or of fields
+  std::vector<std::string> names;  // of those, "" in a list
 };
 
 struct CallEvent {

@@ -102,7 +102,7 @@ std::optional<std::int64_t> number_of(const Value& value) {
       return out;
     }
     case Value::Kind::list:
-      return value.items.size() == 1 ? number_of(value.items[0].second) : std::nullopt;
+      return value.items.size() == 1 ? number_of(value.items[0]) : std::nullopt;
     default:
       return std::nullopt;
   }
@@ -119,8 +119,8 @@ Calls::Answer problem(std::string text) { return {.problem = std::move(text)}; }
 
 // "{onoff=1, linger=0}" or "{fd=4, events=POLLIN}"
 std::optional<std::int64_t> field_of(const Value& value, std::string_view name) {
-  for (const auto& [key, item] : value.items)
-    if (key == name) return number_of(item);
+  for (std::size_t i = 0; i < value.items.size(); ++i)
+    if (value.names[i] == name) return number_of(value.items[i]);
   return std::nullopt;
 }
 
@@ -347,7 +347,7 @@ Calls::Answer Calls::do_fcntl(const CallEvent& call, Progress&) {
 Calls::Answer Calls::do_poll(const CallEvent& call, Progress&) {
   if (number_of(call.arguments[2]) != 0) return problem("poll is understood with a timeout of 0 only");
   long ready = 0;
-  for (const auto& [name, entry] : call.arguments[0].items) {
+  for (const Value& entry : call.arguments[0].items) {
     const auto fd = field_of(entry, "fd"), events = field_of(entry, "events");
     const std::int64_t wanted = field_of(entry, "revents").value_or(0);
     const auto found = fd ? sockets_.find(*fd) : sockets_.end();

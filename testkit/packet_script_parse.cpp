@@ -128,7 +128,8 @@ Value parse_items(Cursor& in, std::string_view close) {
       if (!item.words.empty()) name = item.words[0];
       item = parse_value(in);
     }
-    out.items.emplace_back(name, std::move(item));
+    out.items.push_back(std::move(item));
+    out.names.push_back(name);
     if (!in.take(",")) break;
   }
   in.need(close);

@@ -99,10 +99,10 @@ void register_all() {
     for (const std::string& path : paths) {
       const std::string name = folder + "_" + std::filesystem::path(path).stem().string();
       ::testing::RegisterTest("ours", name.c_str(), nullptr, nullptr, path.c_str(), 1,
-                              [path = path]() -> ::testing::Test* { return new OnOurStack(path); });
+                              [file = path]() -> ::testing::Test* { return new OnOurStack(file); });
     }
     ::testing::RegisterTest("linux", folder.c_str(), nullptr, nullptr, paths.front().c_str(), 1,
-                            [paths = paths]() -> ::testing::Test* { return new OnTheKernel(paths); });
+                            [all = paths]() -> ::testing::Test* { return new OnTheKernel(all); });
   }
 }
 

@@ -101,7 +101,7 @@ TEST(PacketScript, ReadsCalls) {
   EXPECT_EQ(connect.error, "EINPROGRESS");
   EXPECT_EQ(connect.arguments.size(), 3u);
   EXPECT_EQ(std::get<CallEvent>(script.events[1].what).result.number, 2);
-  EXPECT_EQ(std::get<CallEvent>(script.events[2].what).arguments[3].items[1].first, "linger");
+  EXPECT_EQ(std::get<CallEvent>(script.events[2].what).arguments[3].names[1], "linger");
   EXPECT_EQ(std::get<CallEvent>(script.events[3].what).arguments[2].words.size(), 2u);
 }
 
