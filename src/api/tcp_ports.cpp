@@ -31,6 +31,7 @@ Result<TcpPorts::Port> TcpPorts::for_connection(const Endpoint& local, const End
   for (std::size_t i = 0; i < leases_.size() && local.port == 0; ++i) {
     const std::size_t at = (next_ + i) % leases_.size();
     if (leases_[at] == nullptr || !leases_[at]->outgoing) continue;
+    if (tcp.rests(static_cast<stack::LeaseId>(at))) continue;
     const Endpoint mine{local.address, leases_[at]->reservation.local().port};
     if (leases_[at]->reservation.local().address != local.address || tcp.taken(mine, peer)) continue;
     next_ = at + 1;

@@ -108,11 +108,24 @@ void Tcp::Impl::release(std::uint32_t place) {
 
 void Tcp::Impl::use(LeaseId lease) {
   if (lease >= leases.size()) leases.resize(lease + 1);
-  ++leases[lease];
+  ++leases[lease].count;
 }
-void Tcp::Impl::unuse(LeaseId lease) { --leases[lease]; }
+void Tcp::Impl::unuse(LeaseId lease) { --leases[lease].count; }
 std::uint32_t Tcp::uses(LeaseId lease) const {
-  return lease < impl_->leases.size() ? impl_->leases[lease] : 0;
+  return lease < impl_->leases.size() ? impl_->leases[lease].count : 0;
+}
+
+// The peer, who has closed first, is in TIME-WAIT. It takes a SYN of the same pair if its timestamp is later
+// than the last (RFC 6191); without timestamps the initial sequence number alone, which a quick transfer
+// outruns, would have to be beyond the old ones.
+void Tcp::Impl::rest(const TcpConn& conn) {
+  constexpr Duration kTwoTicks = std::chrono::milliseconds(2);  // of the timestamp clock
+  const Duration time = conn.c.state.timestamps ? kTwoTicks : conn.c.state.settings.time_wait;
+  LeaseUse& lease = leases[conn.lease];
+  lease.rests_until = std::max(lease.rests_until, world.now + time);
+}
+bool Tcp::rests(LeaseId lease) const {
+  return lease < impl_->leases.size() && impl_->world.now < impl_->leases[lease].rests_until;
 }
 
 Result<TcpListenerHandle> Tcp::listen(const TcpListen& options) {

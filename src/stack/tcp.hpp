@@ -134,6 +134,9 @@ class Tcp {
 
   // How many listeners, connections and TIME-WAITs stand on that lease.
   std::uint32_t uses(LeaseId lease) const;
+  // Whether a peer of a connection that stood on that lease may not be ready yet for another from the same
+  // pair of ports, though none of ours has it any more.
+  bool rests(LeaseId lease) const;
   std::size_t connections() const;  // alive, those nobody owns any more included; without TIME-WAITs
   std::size_t time_waits() const;
 

@@ -53,6 +53,11 @@ struct TimeWaitEntry {
   FlowKey flow() const { return {Protocol::tcp, local, peer}; }
 };
 
+struct LeaseUse {
+  std::uint32_t count = 0;
+  Instant rests_until;
+};
+
 struct TcpListenerState {
   TcpListenerState(const TcpListen& wanted, const tcp::ListenOptions& options, CounterPage& counters)
       : given(wanted), handshakes(options, counters) {}
@@ -123,6 +128,7 @@ struct Tcp::Impl {
   Result<Endpoint> choose_local(const TcpConnect& options) const;
   void use(LeaseId lease);
   void unuse(LeaseId lease);
+  void rest(const TcpConn& conn);
 
   // Places and TIME-WAITs live in slabs, which cost resident memory only where they were used.
   struct Place {
@@ -158,7 +164,7 @@ struct Tcp::Impl {
   bool needy = false;            // somebody who could send has found no frame ...
   Instant make_room_at{};        // ... which is looked into at this time
   std::vector<TcpReady> ready;
-  std::vector<std::uint32_t> leases;  // uses of each
+  std::vector<LeaseUse> leases;
   mutable std::uint64_t ports_chosen = 0;
 };
 

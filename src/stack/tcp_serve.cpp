@@ -110,6 +110,7 @@ void Tcp::Impl::settle(std::uint32_t place) {
   const tcp::TcpState& s = conn.c.state;
   if (conn.touched) return;
   if (s.state == tcp::State::closed) {
+    if (conn.in_table && s.failure == tcp::Failure::none) rest(conn);
     leave_table(place);
     wheel.disarm(place);
     if (!conn.owned) release(place);

@@ -254,6 +254,54 @@ TEST_F(TcpPairTest, APairInTimeWaitIsUsedAgainAfterASecond) {
   }
 }
 
+// Its peer is in TIME-WAIT, and takes the pair again only with a later timestamp.
+TEST_F(TcpPairTest, ALeaseRestsForATickAfterThePeerHasClosedFirst) {
+  start();
+  const TcpListenerHandle listener = listen();
+  EXPECT_FALSE(a.tcp().rests(5));
+  const auto [mine, theirs] = connect(listener, {.local = {}, .peer = {b.options.v4, 80}, .lease = 5});
+  b.tcp().close(theirs);
+  b.tcp().flush();
+  run(1ms);
+  EXPECT_FALSE(a.tcp().rests(5));
+  a.tcp().close(mine);
+  a.tcp().flush();
+  ASSERT_TRUE(run_until(1s, [&] { return a.tcp().connections() == 0; }));
+  EXPECT_TRUE(a.tcp().rests(5));
+  to(now + 2ms - 1ns);
+  EXPECT_TRUE(a.tcp().rests(5));
+  to(now + 1ns);
+  EXPECT_FALSE(a.tcp().rests(5));
+}
+
+TEST_F(TcpPairTest, ALeaseWithoutTimestampsRestsForTheTimeWaitOfThePeer) {
+  start();
+  const TcpListenerHandle listener = listen();
+  TcpConnect options{.local = {}, .peer = {b.options.v4, 80}, .lease = 5};
+  options.settings.timestamps = false;
+  const auto [mine, theirs] = connect(listener, options);
+  b.tcp().close(theirs);
+  b.tcp().flush();
+  run(1ms);
+  a.tcp().close(mine);
+  a.tcp().flush();
+  run(59s);
+  EXPECT_TRUE(a.tcp().rests(5));
+  run(2s);
+  EXPECT_FALSE(a.tcp().rests(5));
+}
+
+TEST_F(TcpPairTest, ALeaseOfAConnectionThatFailedDoesNotRest) {
+  start();
+  const auto refused = a.tcp().connect({.local = {}, .peer = {b.options.v4, 81}, .lease = 5});
+  ASSERT_TRUE(refused);
+  run(1ms);
+  a.tcp().close(*refused);
+  a.tcp().flush();
+  EXPECT_EQ(a.tcp().uses(5), 0u);
+  EXPECT_FALSE(a.tcp().rests(5));
+}
+
 TEST_F(TcpPairTest, ManyConnectionsShareTheFramesOfOneStack) {
   a.options.slots = b.options.slots = 1024;
   start();
