@@ -59,9 +59,11 @@ void VethPair::build(const VethOptions& options) {
   in_b([] { wait_for_carrier(); });
 }
 
+// Without duplicate address detection the kernel's link-local address is there at once, which it needs to ask
+// for neighbours in our place.
 void VethPair::set_up(const IpAddress& v4, const IpAddress& v6) {
-  must("ip link set lo up && ip addr add " + v4.to_string() + "/24 brd + dev eth0 && ip addr add " +
-       v6.to_string() + "/64 dev eth0 nodad && ip link set eth0 up");
+  must("sysctl -qw net.ipv6.conf.eth0.accept_dad=0 && ip link set lo up && ip addr add " + v4.to_string() +
+       "/24 brd + dev eth0 && ip addr add " + v6.to_string() + "/64 dev eth0 nodad && ip link set eth0 up");
 }
 
 void VethPair::offloads_off() { must("ethtool -K eth0 tx off gso off tso off >/dev/null"); }

@@ -3,7 +3,7 @@
 //   stream_peer serve --path xdp --device eth0                    HTTP on port 80, echo on port 7
 //   stream_peer get http://10.77.0.2:8000/big --connections 300
 //   stream_peer put http://10.77.0.2:8000/sum --size 65537
-//   stream_peer echo 10.77.0.2:7 --size 65537
+//   stream_peer stream 10.77.0.2:7 --size 65537
 //   stream_peer pattern --size 65537 > file                       what it serves and sends
 #include "tests/system/stream_peer.hpp"
 
@@ -18,10 +18,10 @@ namespace netchannel::stream_peer {
 namespace {
 
 struct Arguments {
-  std::string path = "kernel", device, wait = "adaptive", xdp_mode = "auto", url, congestion = "cubic";
-  std::vector<std::string> addresses;
+  std::string path = "kernel", device, wait = "adaptive", xdp_mode = "auto", congestion = "cubic";
+  std::vector<std::string> addresses, urls;
   std::uint32_t mtu = 1500;
-  std::uint64_t size = 0;
+  std::vector<std::uint64_t> sizes;
   double time = 0, timeout = 60;
   ServeOptions serve;
   FetchOptions fetch;
@@ -80,7 +80,7 @@ TcpOptions tcp_options(const Arguments& arguments) {
 }
 
 int run(CLI::App& app, Arguments& arguments) {
-  if (app.got_subcommand("pattern")) return print_pattern(arguments.size);
+  if (app.got_subcommand("pattern")) return print_pattern(arguments.sizes.at(0));
   Host host = open_host(arguments);
   if (app.got_subcommand("serve")) {
     arguments.serve.tcp = tcp_options(arguments);
@@ -89,13 +89,18 @@ int run(CLI::App& app, Arguments& arguments) {
   FetchOptions& fetch_options = arguments.fetch;
   fetch_options.task = app.got_subcommand("get")   ? Task::get
                        : app.got_subcommand("put") ? Task::put
-                                                   : Task::echo;
-  fetch_options.size = arguments.size;
+                                                   : Task::stream;
   fetch_options.time = seconds(arguments.time);
   fetch_options.timeout = seconds(arguments.timeout);
   fetch_options.tcp = tcp_options(arguments);
-  set_peer(fetch_options, arguments.url);
-  return fetch(host, fetch_options);
+  int status = 0;
+  for (std::size_t i = 0; i < arguments.urls.size(); ++i) {
+    const auto& sizes = arguments.sizes;
+    if (!sizes.empty()) fetch_options.size = sizes[std::min(i, sizes.size() - 1)];
+    set_peer(fetch_options, arguments.urls[i]);
+    status |= fetch(host, fetch_options);
+  }
+  return status;
 }
 
 int main(int argc, char** argv) {
@@ -114,16 +119,17 @@ int main(int argc, char** argv) {
   auto* serve = app.add_subcommand("serve");
   serve->add_option("--http-port", arguments.serve.http_port);
   serve->add_option("--echo-port", arguments.serve.echo_port);
-  for (const char* name : {"get", "put", "echo"}) {
+  for (const char* name : {"get", "put", "stream"}) {
     auto* task = app.add_subcommand(name);
-    task->add_option("url", arguments.url)->required();
+    task->add_option("url", arguments.urls)->required();
     task->add_option("--connections", arguments.fetch.connections);
     task->add_option("--repeat", arguments.fetch.repeat);
     task->add_option("--time", arguments.time, "s: take what comes in so long");
     task->add_option("--timeout", arguments.timeout, "s");
-    task->add_option("--size", arguments.size);
+    task->add_option("--size", arguments.sizes, "of each URL, the last of all others")
+        ->allow_extra_args(false);
   }
-  app.add_subcommand("pattern")->add_option("--size", arguments.size)->required();
+  app.add_subcommand("pattern")->add_option("--size", arguments.sizes)->required();
   CLI11_PARSE(app, argc, argv);
   return run(app, arguments);
 }

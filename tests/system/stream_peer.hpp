@@ -87,12 +87,13 @@ struct ServeOptions {
 // Until SIGTERM or SIGINT. Exit status.
 int serve(Host& host, const ServeOptions& options);
 
-enum class Task : std::uint8_t { get, put, echo };
+// stream: send so many bytes and the end, hear what comes until the end, without HTTP.
+enum class Task : std::uint8_t { get, put, stream };
 struct FetchOptions {
   Task task = Task::get;
   Endpoint peer;
   std::string target;      // of the request
-  std::uint64_t size = 0;  // sent by put and echo
+  std::uint64_t size = 0;  // sent by put and stream
   std::uint32_t connections = 1;
   std::uint32_t repeat = 1;  // requests on each connection, one behind the other
   Duration time{0};          // get: take what comes in so long, and end; 0: all of it

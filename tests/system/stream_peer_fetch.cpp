@@ -21,7 +21,7 @@ struct Plan {
 };
 
 // One connection of the client: connects, sends a request and hears the answer, as often as it is told to.
-// For echo there is no head on either way, and the end of the stream ends the answer.
+// For stream there is no head on either way, and the end of the stream ends the answer.
 class Client final : public Connection {
  public:
   Client(TcpSocket given, Plan& plan) : Connection(std::move(given)), plan_(plan) {
@@ -46,7 +46,7 @@ class Client final : public Connection {
     const std::uint64_t size = o.task == Task::get ? 0 : o.size;
     source_ = PatternSource(size);
     text_.clear();
-    if (o.task != Task::echo) {
+    if (o.task != Task::stream) {
       text_ = (o.task == Task::get ? "GET " : "PUT ") + o.target +
               " HTTP/1.1\r\nHost: " + o.peer.to_string() + "\r\n" +
               (o.task == Task::put ? "Content-Length: " + std::to_string(size) + "\r\n" : "") +
@@ -97,7 +97,7 @@ class Client final : public Connection {
     const auto room = source_.write(socket, kPiece);
     if (!room || !source_.done()) return room;
     sent_all_ = true;
-    if (plan_.options.task == Task::echo) {
+    if (plan_.options.task == Task::stream) {
       if (auto shut = socket.shutdown_write(); !shut) return tl::unexpected(shut.error());
     }
     return true;
@@ -116,7 +116,7 @@ class Client final : public Connection {
   }
 
   void hear(Bytes view) {
-    if (plan_.options.task != Task::echo && !head_) {
+    if (plan_.options.task != Task::stream && !head_) {
       const std::size_t before = answer_.size();
       answer_.append(reinterpret_cast<const char*>(view.data()), view.size());
       head_ = parse_head(answer_);
@@ -132,7 +132,7 @@ class Client final : public Connection {
   }
 
   bool end_of_stream() {
-    if (plan_.options.task == Task::echo) {
+    if (plan_.options.task == Task::stream) {
       return end(std::to_string(heard_) + " bytes " + sum_.finish());
     }
     if (!head_) return end(kFailed + std::string("ended before an answer"));
