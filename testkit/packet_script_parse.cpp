@@ -18,7 +18,7 @@ struct Place {
   int depth = 0;
 };
 
-std::string trimmed(std::string text) {
+std::string trimmed(const std::string& text) {
   const auto from = text.find_first_not_of(" \t\r\n");
   if (from == std::string::npos) return "";
   return text.substr(from, text.find_last_not_of(" \t\r\n") - from + 1);
