@@ -81,18 +81,20 @@ bool TcpEgress::send_in_place(const TcpHeader& header, const TcpHeader::Piece& p
 
 void TcpEgress::send_piece(const TcpHeader& header, const TcpHeader::Piece& piece, tcp::SendQueue* data) {
   const auto length = static_cast<std::uint32_t>(piece.length);
-  std::array<tcp::SendQueue::Slice, kMostSlices> slices;
-  std::size_t count = length == 0 ? 0 : data->slices(piece.seq, length, slices);
-  if (count == 1 && send_in_place(header, piece, slices[0])) return;
+  if (tcp::SendQueue::Slice first; length != 0 && data->slices(piece.seq, length, {&first, 1}) == 1) {
+    if (send_in_place(header, piece, first)) return;
+  }
   auto frame = frames_.allocate(kHeadroom);
   if (!frame || frame->tailroom() < length) return counters_.drop(DropReason::no_frames);
   std::byte* const to = frame->append(length).data();
-  for (std::uint32_t copied = 0; count != 0;) {
+  std::array<tcp::SendQueue::Slice, kMostSlices> slices;
+  for (std::uint32_t copied = 0; copied < length;) {
+    const std::size_t count = data->slices(piece.seq + copied, length - copied, slices);
+    if (count == 0) return counters_.drop(DropReason::no_frames);
     for (const tcp::SendQueue::Slice& slice : std::span(slices).first(count)) {
       std::memcpy(to + copied, slice.bytes.data(), slice.bytes.size());
       copied += static_cast<std::uint32_t>(slice.bytes.size());
     }
-    count = copied == length ? 0 : data->slices(piece.seq + copied, length - copied, slices);
   }
   finish(std::move(*frame), header, piece);
 }

@@ -155,6 +155,7 @@ struct Tcp::Impl {
   ConnTable table;
   TimerWheel<LinksOf> wheel;
   TcpEgress egress;
+  tcp::TxBatch batch;  // of serve_one(): to clear it costs less than to make one
   proto::TokenBucket reset_budget;
   KeyedTable<FlowKey, std::uint32_t> listening;  // wildcard flow -> number + 1
   std::vector<std::unique_ptr<TcpListenerState>> listeners;

@@ -46,7 +46,7 @@ bool Tcp::Impl::serve_one(std::uint32_t place) {
   for (;;) {
     const tcp::TxLimits room = egress.limits(tcp::effective_mss(c.state));
     if (room.segments == 0) return false;
-    tcp::TxBatch batch;
+    batch.clear();
     const bool more = tcp::poll_tx(c, batch, room, world.now);
     for (const tcp::SegmentOut& segment : batch) {
       if (reachable) {
