@@ -88,6 +88,45 @@ TEST(TextReport, NamesFiguresRatiosAndVerdict) {
   EXPECT_TRUE(holds(text, "note: a warning"));
 }
 
+// A byte stream measured as fast in messages as in bytes, so that the wrong metric would show.
+Json byte_stream() {
+  Json document = sample();
+  document["summary"] = {entry("rate_per_s", "xdp", "spin", 1, 2'000'000),
+                         entry("received_bps", "xdp", "spin", 1, 2.048e9),
+                         entry("service_demand_own_us", "xdp", "spin", 1, 5.5)};
+  document["compare"] = {comparison("rate_per_s", 7.77, 7.7, 7.8, "faster"),
+                         comparison("received_bps", 5.0, 4.9, 5.1, "faster")};
+  for (const char* list : {"summary", "compare"}) {
+    for (Json& one : document[list]) {
+      one["workload"] = "tcp_stream";
+      one["size"] = 128;
+    }
+  }
+  return document;
+}
+
+TEST(TextReport, ComparesAByteStreamByItsBytes) {
+  for (const Format format : {Format::text, Format::markdown}) {
+    const std::string text = render(byte_stream(), format);
+    EXPECT_TRUE(holds(text, "tcp_stream: writes of 128 bytes")) << text;
+    EXPECT_TRUE(holds(text, "5.00")) << text;
+    EXPECT_TRUE(holds(text, "2,048")) << text;
+    EXPECT_FALSE(holds(text, "7.77")) << text;
+  }
+}
+
+TEST(TextReport, ShowsRoundTripsOfEveryWorkloadThatAsks) {
+  for (const char* workload : {"udp_rr", "tcp_rr", "tcp_crr"}) {
+    Json document = sample();
+    for (const char* list : {"summary", "compare"}) {
+      for (Json& one : document[list]) one["workload"] = workload;
+    }
+    const std::string text = render(document, Format::text);
+    EXPECT_TRUE(holds(text, std::string(workload) + ": 1 byte each way")) << text;
+    EXPECT_TRUE(holds(text, "p50 us")) << text;
+  }
+}
+
 TEST(TextReport, PutsContestantsInTheirOrder) {
   const std::string text = render(sample(), Format::text);
   EXPECT_LT(text.find("  kernel"), text.find("  xdp"));
@@ -158,6 +197,12 @@ TEST(NetperfReport, HasNetperfsColumns) {
   const std::string text = render(sample(), Format::netperf);
   EXPECT_TRUE(holds(text, "UDP REQUEST/RESPONSE TEST over xdp (spin)"));
   EXPECT_TRUE(holds(text, "150000.00"));
+}
+
+TEST(NetperfReport, TakesAByteStreamsDemandAsItIsSinceItIsPerKbAlready) {
+  const std::string text = render(byte_stream(), Format::netperf);
+  EXPECT_TRUE(holds(text, "TCP STREAM TEST over xdp (spin)")) << text;
+  EXPECT_TRUE(holds(text, "5.500")) << text;
 }
 
 TEST(Report, SurvivesDocumentsOfAnyShape) {
