@@ -95,14 +95,14 @@ void give_segment(fuzz::Choices& in, Connection& c, Instant now) {
     segment.length += static_cast<std::uint32_t>(size);
     frames[used++] = std::move(*frame);
   }
-  segment.segments = static_cast<std::uint16_t>(1 + in.byte() % 4);
+  segment.segments = static_cast<std::uint16_t>(1 + in.byte() % 64);
   segment.payload = std::span(frames).first(used);
   on_segment(c, segment, now);
 }
 
 void do_something(fuzz::Choices& in, Connection& c, Instant& now) {
   static const std::array<std::byte, 70000> kData{};
-  switch (in.byte() % 12) {
+  switch (in.byte() % 14) {
     case 0:
       now = now + Duration(in.word());
       break;
@@ -134,9 +134,16 @@ void do_something(fuzz::Choices& in, Connection& c, Instant& now) {
       if (in.byte() == 0x55) close(c, now);
       if (in.byte() == 0x55) abort(c);
       break;
+    case 9:
+      set_keepalive(c, in.flag(), now);
+      break;
+    case 10:
+      if (in.byte() == 0x55) end_if_stalled(c, now - std::chrono::seconds(in.byte()));
+      break;
     default:
       give_segment(in, c, now);
   }
+  fuzz::require(useful_to_hold(c) <= c.state.snd_wnd);
 }
 
 void begin(fuzz::Choices& in, Connection& c, Instant now) {
