@@ -11,10 +11,14 @@
 namespace netchannel {
 namespace {
 
+// Segments come from the ring one by one as they arrive, and an acknowledgement costs what a segment costs.
+constexpr Duration kAckGather = std::chrono::microseconds(50);
+
 tcp::Settings settings_of(const TcpOptions& options) {
   tcp::Settings settings;
   settings.no_delay = options.no_delay;
   settings.quick_ack = options.quick_ack;
+  settings.ack_gather = kAckGather;
   if (options.send_buffer != 0) settings.send_buffer = settings.send_buffer_max = options.send_buffer;
   if (options.receive_buffer != 0)
     settings.receive_buffer = settings.receive_buffer_max = options.receive_buffer;

@@ -93,6 +93,37 @@ TEST_F(Receive, every_second_full_segment_is_acknowledged_at_once) {
   silence();
 }
 
+TEST_F(Receive, where_acknowledgements_gather_eight_segments_share_one) {
+  delay_acks();
+  state().settings.ack_gather = 50us;
+  for (int i = 0; i < 8; ++i) {
+    silence();
+    peer(". " + std::to_string(1 + 1460 * i) + ":" + std::to_string(1461 + 1460 * i) + "(1460) ack 1");
+  }
+  ours(". 1:1(0) ack 11681");
+}
+
+TEST_F(Receive, a_gathered_acknowledgement_waits_no_longer_than_it_may) {
+  delay_acks();
+  state().settings.ack_gather = 50us;
+  peer(". 1:1461(1460) ack 1");
+  peer(". 1461:2921(1460) ack 1");
+  silence();
+  wait(49us);
+  silence();
+  wait(1us);
+  ours(". 1:1(0) ack 2921");
+}
+
+TEST_F(Receive, what_is_pushed_does_not_wait_for_acknowledgements_to_gather) {
+  delay_acks();
+  state().settings.ack_gather = 50us;
+  peer(". 1:1461(1460) ack 1");
+  silence();
+  peer("P. 1461:2921(1460) ack 1");
+  ours(". 1:1(0) ack 2921");
+}
+
 TEST_F(Receive, a_burst_is_acknowledged_once) {  // MUST-58, MUST-59
   delay_acks();
   for (int i = 0; i < 10; ++i) {

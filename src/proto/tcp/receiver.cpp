@@ -135,14 +135,19 @@ void note_ecn(TcpState& s, const SegmentIn& segment) {
 }
 
 // RFC 5681 section 4.2 and RFC 9293 section 3.8.6.3.
-void schedule_ack(TcpState& s, std::uint32_t advanced, Instant now) {
+// Deviation: SHLD-19, an acknowledgement for every second segment, within ack_gather.
+void schedule_ack(TcpState& s, std::uint32_t advanced, bool pushed, Instant now) {
+  constexpr std::uint32_t kGathered = 8;  // segments
   Receiver& r = s.receiver;
   r.unacked += advanced;
   const bool quick = s.settings.quick_ack || (r.quick_acks > 0 && !r.interactive);
-  if (quick || r.unacked >= 2U * r.mss) return acknowledge_now(s);
-  if (r.ack != AckDue::none) return;
+  const bool two = r.unacked >= 2U * r.mss;
+  const bool gather = s.settings.ack_gather != Duration{0} && !pushed && r.unacked < kGathered * r.mss;
+  if (quick || (two && !gather)) return acknowledge_now(s);
+  if (r.ack == AckDue::now) return;
+  const Instant due = now + (two ? s.settings.ack_gather : s.settings.delayed_ack);
+  s.timers.delayed_ack = r.ack == AckDue::none ? due : std::min(s.timers.delayed_ack, due);
   r.ack = AckDue::delayed;
-  s.timers.delayed_ack = now + s.settings.delayed_ack;
 }
 
 void note_segment_size(TcpState& s, const SegmentIn& segment) {
@@ -218,7 +223,7 @@ Events receive_text(Connection& c, SegmentIn& segment, Instant now) {
     acknowledge_quickly(s);
   }
   if (urgent_ack || duplicate || advanced == 0) acknowledge_now(s);
-  schedule_ack(s, advanced, now);
+  schedule_ack(s, advanced, segment.flags.psh(), now);
   return advanced != 0 ? Events{kReadable} : Events{0};
 }
 

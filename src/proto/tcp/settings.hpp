@@ -20,9 +20,12 @@ struct Settings {
   Duration keepalive_idle = std::chrono::hours(2);  // RFC 9293 section 3.8.4
   Duration keepalive_interval = std::chrono::seconds(75);
   Duration delayed_ack = std::chrono::milliseconds(40);  // below 500 ms (MUST-40)
-  Duration min_rto = std::chrono::milliseconds(200);     // see rtt.hpp
-  Duration time_wait = std::chrono::seconds(60);         // 2 MSL, with Linux's MSL of 30 s
-  Duration fin_wait_2 = std::chrono::seconds(60);        // of a connection that nobody reads any more
+  // An acknowledgement that is due because two segments are there may wait so long for up to eight, if the
+  // sender does not push: as GRO does it, where segments come one by one. 0: it does not wait.
+  Duration ack_gather{0};
+  Duration min_rto = std::chrono::milliseconds(200);  // see rtt.hpp
+  Duration time_wait = std::chrono::seconds(60);      // 2 MSL, with Linux's MSL of 30 s
+  Duration fin_wait_2 = std::chrono::seconds(60);     // of a connection that nobody reads any more
 
   std::uint16_t mss_limit = 0;  // TCP_MAXSEG: neither sends nor offers more; 0: the path's
   std::uint8_t keepalive_probes = 9;
