@@ -148,10 +148,10 @@ TEST(Cubic, goes_back_to_its_plateau_at_the_time_the_rfc_gives) {  // RFC 9438 s
 TEST(Cubic, a_second_loss_below_the_plateau_leaves_room) {  // section 4.7, fast convergence
   Path path(CongestionAlgorithm::cubic, 100);
   reduce(path.c, 100'000);
-  EXPECT_DOUBLE_EQ(path.c.cubic.w_max, 100);
+  EXPECT_FLOAT_EQ(path.c.cubic.w_max, 100);
   path.c.cwnd = 80'000;
   reduce(path.c, 80'000);
-  EXPECT_DOUBLE_EQ(path.c.cubic.w_max, 80 * 1.7 / 2);
+  EXPECT_FLOAT_EQ(path.c.cubic.w_max, 80 * 1.7F / 2);
 }
 
 TEST(Cubic, is_never_slower_than_reno_where_windows_are_small) {  // section 4.3

@@ -19,15 +19,16 @@ enum class CongestionAlgorithm : std::uint8_t { cubic, reno };
 
 inline constexpr std::uint32_t kNoThreshold = std::numeric_limits<std::uint32_t>::max();
 
+// Of single precision where nothing is summed up: a connection should be small.
 struct Cubic {
-  double w_max = 0;       // segments; 0: no congestion event yet in this life
   double w_est = 0;       // segments: where Reno would be
-  double cwnd_prior = 0;  // segments, at the last congestion event
-  double k = 0;           // seconds from the epoch to w_max
-  double origin = 0;      // segments: the plateau that the cubic runs through
-  double fraction = 0;    // bytes of growth below one
   Instant epoch;          // meaningful while in_epoch, as the next
   Instant used_at;        // until when the window was used, so that it may grow for it
+  float w_max = 0;        // segments; 0: no congestion event yet in this life
+  float cwnd_prior = 0;   // segments, at the last congestion event
+  float k = 0;            // seconds from the epoch to w_max
+  float origin = 0;       // segments: the plateau that the cubic runs through
+  float fraction = 0;     // bytes of growth below one
   bool in_epoch = false;  // false: the next acknowledgement in congestion avoidance starts one
   friend bool operator==(const Cubic&, const Cubic&) = default;
 };
@@ -51,7 +52,7 @@ struct Congestion {
   std::uint32_t growth = 0;      // reno: bytes acknowledged towards the next segment of cwnd
   std::uint32_t prior_cwnd = 0;  // before the last reduction, for undo()
   std::uint32_t prior_ssthresh = 0;
-  double prior_w_max = 0;
+  float prior_w_max = 0;
   Cubic cubic;
   HyStart hystart;
 

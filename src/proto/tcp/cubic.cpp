@@ -18,11 +18,11 @@ void begin_epoch(Congestion& c, Instant now) {
   cubic.epoch = now;
   cubic.w_est = cwnd;
   if (cwnd < cubic.w_max) {
-    cubic.k = std::cbrt((cubic.w_max - cwnd) / kCubicC);
+    cubic.k = static_cast<float>(std::cbrt((cubic.w_max - cwnd) / kCubicC));
     cubic.origin = cubic.w_max;
   } else {
     cubic.k = 0;
-    cubic.origin = cwnd;
+    cubic.origin = static_cast<float>(cwnd);
   }
 }
 
@@ -53,9 +53,9 @@ void cubic_grow(Congestion& c, const AckSample& ack) {
     const double target = std::clamp(window_at(cubic, t + seconds(ack.srtt)), cwnd, 1.5 * cwnd);
     grown = (target - cwnd) / cwnd * acked;
   }
-  cubic.fraction += grown * c.mss;
-  const double whole = std::floor(cubic.fraction);
-  cubic.fraction -= whole;
+  grown = grown * c.mss + cubic.fraction;  // bytes
+  const double whole = std::floor(grown);
+  cubic.fraction = static_cast<float>(grown - whole);
   c.cwnd += static_cast<std::uint32_t>(std::min(whole, static_cast<double>(ack.acked)));
 }
 
@@ -63,8 +63,8 @@ std::uint32_t cubic_reduce(Congestion& c, std::uint32_t flight_size) {
   Cubic& cubic = c.cubic;
   const double cwnd = segments(c, c.cwnd);
   // Section 4.7, fast convergence: a flow that lost below its last plateau leaves room to others.
-  cubic.w_max = cwnd < cubic.w_max ? cwnd * (1 + kCubicBeta) / 2 : cwnd;
-  cubic.cwnd_prior = cwnd;
+  cubic.w_max = static_cast<float>(cwnd < cubic.w_max ? cwnd * (1 + kCubicBeta) / 2 : cwnd);
+  cubic.cwnd_prior = static_cast<float>(cwnd);
   cubic.in_epoch = false;
   cubic.fraction = 0;
   // Section 4.6, which asks for the flight size instead of a window that the application did not use.

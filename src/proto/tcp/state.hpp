@@ -74,8 +74,9 @@ struct Recovery {
   std::uint32_t dup_acks = 0;       // in a row
   std::uint32_t prr_delivered = 0;  // RFC 6937
   std::uint32_t prr_out = 0;
-  std::uint32_t prr_flight = 0;  // RecoverFS
-  bool fast_retransmit = false;  // the first retransmission of a recovery leaves whatever the window says
+  std::uint32_t prr_flight = 0;    // RecoverFS
+  std::uint32_t asked_flight = 0;  // snd_nxt - snd_una when poll_tx() was last asked
+  bool fast_retransmit = false;    // the first retransmission of a recovery leaves whatever the window says
 
   // Undoing what turns out to have been spurious (RFC 3522 and 4015 by timestamps, RFC 3708 by D-SACK, RFC
   // 5682).
@@ -148,9 +149,6 @@ struct Due {
 };
 
 struct TcpState {
-  State state = State::closed;
-  Failure failure = Failure::none;
-  Failure soft_failure = Failure::none;  // told by ICMP; why, if it ends in a timeout (RFC 5461)
   Settings settings;
 
   Seq iss;
@@ -163,6 +161,10 @@ struct TcpState {
   Seq irs;
   Seq rcv_nxt;
   Seq rcv_adv;  // right edge of the window as advertised
+
+  State state = State::closed;
+  Failure failure = Failure::none;
+  Failure soft_failure = Failure::none;  // told by ICMP; why, if it ends in a timeout (RFC 5461)
 
   std::uint16_t peer_mss = 536;   // MUST-15; the stack says 1220 for IPv6
   std::uint16_t path_mss = 1460;  // largest payload of a segment without options on the path, as known now
@@ -188,12 +190,12 @@ struct TcpState {
 
   Seq fin_seq;    // meaningful with fin_queued
   Seq small_end;  // end of the last segment below full size (Nagle, as Minshall has it)
+  Seq limited_end;
   std::uint32_t send_buffer = 0;
   std::uint8_t attempts = 0;    // timeouts or unanswered probes in a row
   std::uint8_t keepalives = 0;  // unanswered
   std::uint8_t challenges = 5;  // tokens: challenge acknowledgements that may be sent
-  bool window_limited = false;  // cwnd has held the sender back in this window of data
-  Seq limited_end;              // the end of that window
+  bool window_limited = false;  // cwnd has held the sender back in the window of data up to limited_end
   Instant challenges_at;
   Instant sent_at;                   // last data
   Instant received_at;               // last segment that belonged to us
