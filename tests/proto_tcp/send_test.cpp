@@ -578,7 +578,7 @@ TEST_F(Send, an_acknowledgement_of_new_data_brings_its_window_even_on_an_old_seg
 }
 
 TEST(Idle, a_connection_takes_less_than_a_kibibyte) {
-  EXPECT_LE(sizeof(Connection) + sizeof(TxRecord), 900U);
+  EXPECT_LE(sizeof(Connection) + sizeof(TxRecord), 870U);
 }
 
 }  // namespace
