@@ -26,6 +26,33 @@ TEST_F(Opening, active_open_sends_a_syn_with_all_options_and_acknowledges_the_an
   EXPECT_EQ(state().snd_wnd, 5000U) << "the window of a SYN is never scaled";
 }
 
+TEST_F(Opening, where_acknowledgements_gather_the_first_data_carries_that_of_the_handshake) {
+  Settings settings;
+  settings.ack_gather = 50us;
+  set_up({.settings = settings});
+  open();
+  outbox.clear();
+  peer("S. 0:0(0) ack 1 win 5000 <mss 1400>");
+  EXPECT_EQ(state().state, State::established);
+  silence();
+  write(10);
+  ours("P. 1:11(10) ack 1");
+  silence();
+}
+
+TEST_F(Opening, where_acknowledgements_gather_that_of_the_handshake_waits_no_longer_than_it_may) {
+  Settings settings;
+  settings.ack_gather = 50us;
+  set_up({.settings = settings});
+  open();
+  outbox.clear();
+  peer("S. 0:0(0) ack 1 win 5000 <mss 1400>");
+  wait(49us);
+  silence();
+  wait(1us);
+  ours(". 1:1(0) ack 1");
+}
+
 TEST_F(Opening, what_the_peer_does_not_offer_is_not_used) {
   set_up({.settings = Settings{}});
   open();

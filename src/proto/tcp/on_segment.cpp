@@ -84,7 +84,13 @@ Events in_syn_sent(Connection& c, SegmentIn& segment, Instant now) {
   const std::uint8_t retransmissions = s.attempts;
   if (retransmissions == 0) take_rtt_sample(s, now - s.sent_at, now);
   establish(c, retransmissions, now);
-  acknowledge_now(s);
+  if (s.settings.ack_gather == Duration{0}) {
+    acknowledge_now(s);
+  } else {
+    // Who connects mostly has something to say, which can carry the acknowledgement.
+    s.receiver.ack = AckDue::delayed;
+    s.timers.delayed_ack = now + s.settings.ack_gather;
+  }
   // Data or a FIN that came along is not taken: TCP Fast Open is off, and the peer will send it again.
   return kConnected | kWritable;
 }

@@ -21,7 +21,8 @@ struct Settings {
   Duration keepalive_interval = std::chrono::seconds(75);
   Duration delayed_ack = std::chrono::milliseconds(40);  // below 500 ms (MUST-40)
   // An acknowledgement that is due because two segments are there may wait so long for up to eight, if the
-  // sender does not push: as GRO does it, where segments come one by one. 0: it does not wait.
+  // sender does not push: as GRO does it, where segments come one by one. Nor does the last acknowledgement
+  // of a handshake leave before, so that the first data can carry it. 0: they do not wait.
   Duration ack_gather{0};
   Duration min_rto = std::chrono::milliseconds(200);  // see rtt.hpp
   Duration time_wait = std::chrono::seconds(60);      // 2 MSL, with Linux's MSL of 30 s
