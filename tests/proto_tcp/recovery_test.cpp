@@ -31,6 +31,28 @@ TEST_F(RecoverSack, reno_halves_the_flight) {
   outbox.clear();
 }
 
+// A burst is heard before anything is sent for it. Had they come one by one, ten segments would still have
+// been in flight when the loss was seen.
+TEST_F(RecoverSack, a_loss_at_the_end_of_a_burst_of_acknowledgements_finds_the_window_that_was_used) {
+  state().congestion.ssthresh = 10'000;  // congestion avoidance
+  write(20'000);
+  ASSERT_EQ(outbox.size(), 10U);
+  outbox.clear();
+  now = now + 100ms;
+  for (int i = 1; i <= 6; ++i) peer_in_burst(ack(i));
+  peer_in_burst(sack(6, 7, 8));
+  peer_in_burst(sack(6, 7, 9));
+  peer(sack(6, 7, 10));
+  EXPECT_EQ(state().recovery.phase, Phase::recovery);
+  EXPECT_GE(state().congestion.ssthresh, 7000U);
+  EXPECT_LT(state().congestion.ssthresh, 8000U);
+  // PRR: nine were delivered and nothing is in flight, so the lost one leaves, and new ones up to the
+  // threshold.
+  ours(". " + data(6));
+  for (int i = 10; i < 16; ++i) ours(". " + data(i));
+  silence();
+}
+
 TEST_F(RecoverSack, a_hole_is_lost_a_quarter_round_trip_after_one_later_segment_came) {  // RACK by time
   write_segments(3);
   now = now + 100ms;

@@ -406,6 +406,7 @@ bool poll_tx(Connection& c, TxBatch& out, const TxLimits& limits, Instant now) {
       note_interactive(p);
     }
     arm_persist(p);
+    s.recovery.asked_flight = distance(s.snd_una, s.snd_nxt);
   }
   send_window_probe(p);
   send_acks(p);

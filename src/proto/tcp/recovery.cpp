@@ -97,21 +97,33 @@ bool find_losses(Connection& c, const AckInfo& ack, Instant now) {
   return false;
 }
 
-// `flight` was unacknowledged before the acknowledgement that has brought the news; of it, `undelivered` was
-// not sacked either.
-void begin_reduction(Connection& c, Phase phase, std::uint32_t flight, std::uint32_t undelivered) {
+// What the path has carried when it lost something: the window, where that has held the sender back, and else
+// what was in flight before the burst that brought the news. A burst of acknowledgements is heard before
+// anything is sent for the first of them, so what is in flight at its end says little.
+std::uint32_t used_window(const TcpState& s, std::uint32_t flight) {
+  return s.window_limited ? std::max(flight, s.congestion.cwnd) : flight;
+}
+
+// What was unacknowledged before the news, of that what was not sacked either, and what of that was delivered
+// since something could be sent for it.
+struct Before {
+  std::uint32_t flight = 0, undelivered = 0, delivered = 0;
+};
+
+void begin_reduction(Connection& c, Phase phase, const Before& before) {
   TcpState& s = c.state;
   Recovery& r = s.recovery;
   // A window that an ECN echo has reduced is not reduced again for loss in the same round trip.
   const bool reduced = r.phase == Phase::reducing;
-  if (!reduced) reduce(s.congestion, flight);
+  if (!reduced) reduce(s.congestion, used_window(s, before.flight));
   // With retransmissions of before still on their way an acknowledgement of them would look like one of the
   // originals.
   r.can_undo = !reduced && phase == Phase::recovery && !c.sent.has_retransmissions();
   r.phase = phase;
   r.point = s.snd_nxt;
-  r.prr_delivered = r.prr_out = 0;
-  r.prr_flight = std::max(undelivered, 1U);
+  r.prr_delivered = before.delivered;
+  r.prr_out = 0;
+  r.prr_flight = std::max(before.undelivered, 1U);
   r.fast_retransmit = phase == Phase::recovery;
   r.undo_marker = s.snd_una;
   r.undo_bytes = 0;
@@ -194,8 +206,8 @@ void grow(TcpState& s, const AckInfo& ack, Instant now) {
   const std::uint32_t acked = s.recovery.phase == Phase::loss ? ack.delivery.acked : ack.advanced;
   if (acked == 0) return;
   // A slow start that has filled half of its window may go on (RFC 7661 section 4.3).
-  const bool half_used =
-      s.congestion.slow_start() && s.congestion.cwnd < 2 * std::uint64_t{ack.flight_before};
+  const bool half_used = s.congestion.slow_start() &&
+                         s.congestion.cwnd < 2 * (std::uint64_t{ack.flight_before} + ack.unanswered);
   const AckSample sample{.now = now,
                          .acked = acked,
                          .rtt = ack.rtt,
@@ -214,7 +226,10 @@ std::uint32_t delivered(const TcpState& s, const AckInfo& ack) {
 
 void begin_reduction(Connection& c, Phase phase, const AckInfo& ack) {
   const std::uint32_t missing = flight_size(c.state) - c.sent.sacked();
-  begin_reduction(c, phase, ack.flight_before, missing + ack.delivery.total());
+  begin_reduction(c, phase,
+                  {.flight = ack.flight_before + ack.unanswered,
+                   .undelivered = missing + ack.delivery.total() + ack.unanswered,
+                   .delivered = ack.unanswered});
 }
 
 void begin_recovery(Connection& c, const AckInfo& ack) {
@@ -313,7 +328,7 @@ void end_probe(Connection& c, const AckInfo& ack) {
     // The probe repaired a loss that nothing else has seen: the path was congested all the same.
     r.probe_out = false;
     if (r.phase != Phase::open) return;
-    reduce(s.congestion, ack.flight_before);
+    reduce(s.congestion, used_window(s, ack.flight_before + ack.unanswered));
     s.congestion.cwnd = s.congestion.ssthresh;
     s.cwr_due = s.ecn;
   } else if (ack.duplicate && ack.delivery.sacked == 0) {
@@ -360,7 +375,8 @@ void on_reordering_timeout(Connection& c, Instant now) {
   TcpState& s = c.state;
   if (!detect_losses(c, now)) return;
   if (s.recovery.phase == Phase::open || s.recovery.phase == Phase::reducing) {
-    begin_reduction(c, Phase::recovery, flight_size(s), flight_size(s) - c.sent.sacked());
+    begin_reduction(c, Phase::recovery,
+                    {.flight = flight_size(s), .undelivered = flight_size(s) - c.sent.sacked()});
     c.shared->counters.add(Counter::tcp_recoveries);
   }
   if (s.recovery.phase == Phase::recovery) proportional_rate_reduction(c, 0, false);

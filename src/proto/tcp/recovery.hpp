@@ -19,6 +19,7 @@ struct AckInfo {
   Delivery delivery;
   std::uint32_t advanced = 0;       // bytes by which snd_una moved
   std::uint32_t flight_before = 0;  // snd_nxt - snd_una before it
+  std::uint32_t unanswered = 0;     // acknowledged before it in the same burst: nothing was sent for it yet
   bool duplicate = false;           // RFC 5681 section 2
   bool dsack = false;               // RFC 2883
   Seq dsack_right;

@@ -142,6 +142,7 @@ Events process_ack(Connection& c, const SegmentIn& segment, Instant now) {
   AckInfo ack;
   ack.advanced = distance(s.snd_una, segment.ack);
   ack.flight_before = distance(s.snd_una, s.snd_nxt);
+  ack.unanswered = s.recovery.asked_flight - std::min(s.recovery.asked_flight, ack.flight_before);
   ack.ece = s.ecn && segment.flags.ece();
   ack.has_echo = s.timestamps && segment.options.timestamps.has_value();
   ack.echo = ack.has_echo ? segment.options.timestamps->echo : 0;
