@@ -22,7 +22,7 @@ struct Arguments {
   std::vector<std::string> addresses, urls;
   std::uint32_t mtu = 1500;
   std::vector<std::uint64_t> sizes;
-  double time = 0, timeout = 60;
+  double time = 0, warm_up = 0, timeout = 60;
   ServeOptions serve;
   FetchOptions fetch;
 };
@@ -91,6 +91,7 @@ int run(CLI::App& app, Arguments& arguments) {
                        : app.got_subcommand("put") ? Task::put
                                                    : Task::stream;
   fetch_options.time = seconds(arguments.time);
+  fetch_options.warm_up = seconds(arguments.warm_up);
   fetch_options.timeout = seconds(arguments.timeout);
   fetch_options.tcp = tcp_options(arguments);
   int status = 0;
@@ -125,6 +126,7 @@ int main(int argc, char** argv) {
     task->add_option("--connections", arguments.fetch.connections);
     task->add_option("--repeat", arguments.fetch.repeat);
     task->add_option("--time", arguments.time, "s: take what comes in so long");
+    task->add_option("--warm-up", arguments.warm_up, "s: what comes before is not counted");
     task->add_option("--timeout", arguments.timeout, "s");
     task->add_option("--size", arguments.sizes, "of each URL, the last of all others")
         ->allow_extra_args(false);

@@ -97,6 +97,7 @@ struct FetchOptions {
   std::uint32_t connections = 1;
   std::uint32_t repeat = 1;  // requests on each connection, one behind the other
   Duration time{0};          // get: take what comes in so long, and end; 0: all of it
+  Duration warm_up{0};       // before that time
   Duration timeout = std::chrono::seconds(60);
   TcpOptions tcp{};
 };

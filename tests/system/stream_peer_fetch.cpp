@@ -178,7 +178,7 @@ class Client final : public Connection {
 int fetch(Host& host, const FetchOptions& options) {
   Outcomes outcomes;
   Plan plan{options, outcomes};
-  const Instant start = host.now();
+  Instant start = host.now();
   {
     Loop loop(host);
     for (std::uint32_t i = 0; i < options.connections; ++i) {
@@ -188,6 +188,11 @@ int fetch(Host& host, const FetchOptions& options) {
       } else {
         loop.add(std::make_unique<Client>(std::move(*socket), plan));
       }
+    }
+    if (options.warm_up.count() != 0) {
+      loop.run(start + options.warm_up);
+      start = host.now();
+      plan.bytes = 0;
     }
     loop.run(start + (options.time.count() != 0 ? options.time : options.timeout));
   }

@@ -73,11 +73,11 @@ class Bench:
 
     def serve(self, namespace, path, port="80"):
         return Running(namespace, "serves", self.peer, "--path", path, "--device", "eth0", "--wait", "block", "serve",
-                       "--http-port", port)
+                       "--http-port", port, "--echo-port", "1" + port)
 
-    def get(self, namespace, path, address, port="80"):
+    def get(self, namespace, path, address, port="80", warm_up=0):
         return start(namespace, self.peer, "--path", path, "--device", "eth0", "--wait", "block", "get", "--time",
-                     str(self.options.time), f"http://{address}:{port}/100000000000")
+                     str(self.options.time), "--warm-up", str(warm_up), f"http://{address}:{port}/100000000000")
 
     @staticmethod
     def rate(program):
@@ -91,14 +91,15 @@ class Bench:
 
     def two_flows(self, seed, path, downwards):
         """Our share of a bottleneck that Linux's flow from, or to, the same host has too."""
+        warm_up, ports = 4, ("80", "81")  # s: until the two have found their shares
         with self.carrier("share", seed):
             if downwards:
-                with self.serve(A, path), self.serve(A, "kernel", "81"):
-                    flows = [self.get(B, "kernel", "10.77.0.1"), self.get(B, "kernel", "10.77.0.1", "81")]
+                with self.serve(A, path), self.serve(A, "kernel", ports[1]):
+                    flows = [self.get(B, "kernel", "10.77.0.1", port, warm_up) for port in ports]
                     ours, linux = [self.rate(flow) for flow in flows]
             else:
                 with self.serve(B, "kernel"):
-                    flows = [self.get(A, path, "10.77.0.2"), self.get(A, "kernel", "10.77.0.2")]
+                    flows = [self.get(A, each, "10.77.0.2", warm_up=warm_up) for each in (path, "kernel")]
                     ours, linux = [self.rate(flow) for flow in flows]
         return 100 * ours / (ours + linux), ours + linux
 
