@@ -25,6 +25,16 @@ class WanTest : public testkit::WanPair {
     ASSERT_TRUE(a->send(testkit::bytes("hello")));
     ASSERT_TRUE(b->receive());
   }
+  // The kernels send nothing of their own from here on (router solicitations, neighbour probes), so that
+  // frames on the path can be counted as datagrams.
+  void hush_kernels() {
+    const auto hush = [](const IpAddress& other, const char* mac) {
+      must("sysctl -qw net.ipv6.conf.eth0.disable_ipv6=1");
+      must("ip neigh replace " + other.to_string() + " dev eth0 nud permanent lladdr " + mac);
+    };
+    hush(kPeerV4, "02:00:00:00:00:0b");
+    in_b([&] { hush(kOurV4, "02:00:00:00:00:0a"); });
+  }
   // Sends `n` datagrams with their numbers; returns the numbers of those that come, in their order.
   std::vector<std::uint32_t> numbers_through(std::uint32_t n, std::size_t size = 100) {
     for (std::uint32_t i = 0; i < n; ++i) {
@@ -80,6 +90,7 @@ TEST_F(WanTest, WhatIsLostDoublesOrOvertakesIsCounted) {
   if (IsSkipped()) return;
   build({});
   open_datagrams();
+  hush_kernels();
   wan().change({.loss = 0.2}, {});
   const auto before = wan().stats().to_right;
   const auto left_over = numbers_through(200);
@@ -114,6 +125,7 @@ TEST_F(WanTest, ARateDelaysAndItsQueueDrops) {
   if (IsSkipped()) return;
   build({});
   open_datagrams();
+  hush_kernels();
   // 20 frames of 1042 bytes fit; each takes 1 ms.
   wan().change({.rate = 1042 * 8 * 1000, .queue_bytes = 20 * 1042}, {});
   const auto start = Clock::now();
