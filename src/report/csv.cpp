@@ -17,11 +17,21 @@ std::string field(const std::string& text) {
   return out + "\"";
 }
 
-// Every number of the block, the inner objects' under their own name first: "cpu_s.own".
-void numbers(const Json& object, const std::string& prefix, const auto& each) {
-  for (const auto& [key, value] : object.items()) {
-    if (value.is_number()) each(prefix + key, value);
-    if (value.is_object() && prefix.empty() && key != "histogram") numbers(value, key + ".", each);
+constexpr int kDeepest = 4;
+
+// Every number of the block, the inner ones under the name of what holds them: "cpu_s.own",
+// "timeline.rate_per_s[3]". Histograms are for the JSON alone.
+void numbers(const Json& value, const std::string& name, int depth, const auto& each) {
+  if (value.is_number()) each(name, value);
+  if (depth == kDeepest) return;
+  if (value.is_object()) {
+    for (const auto& [key, inner] : value.items()) {
+      if (key != "histogram") numbers(inner, name.empty() ? key : name + "." + key, depth + 1, each);
+    }
+  }
+  if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i)
+      numbers(value[i], name + "[" + std::to_string(i) + "]", depth + 1, each);
   }
 }
 
@@ -30,25 +40,23 @@ constexpr std::array kKeys = {"order", "round", "workload", "path",  "mode",
 
 }  // namespace
 
+std::string csv_field(const Json& value) {
+  return value.is_string() ? field(value.get<std::string>()) : value.is_number() ? to_text(value) : "";
+}
+
 std::string render_csv(const Json& document) {
   std::string out;
   for (const char* key : kKeys) out += std::string(key) + ",";
   out += "flags,metric,value\r\n";
   for (const Json& block : get_part(document, "blocks")) {
     std::string start;
-    for (const char* key : kKeys) {
-      const Json& value = get_part(block, key);
-      start += (value.is_string()   ? field(value.get<std::string>())
-                : value.is_number() ? to_text(value)
-                                    : "") +
-               ",";
-    }
+    for (const char* key : kKeys) start += csv_field(get_part(block, key)) + ",";
     start += field(joined(get_part(block, "flags"), "; ")) + ",";
-    numbers(block, "", [&](const std::string& name, const Json& value) {
+    numbers(block, "", 0, [&](const std::string& name, const Json& value) {
       for (const char* key : kKeys) {
         if (name == key) return;
       }
-      out += start + name + "," + to_text(value) + "\r\n";
+      out += start + field(name) + "," + to_text(value) + "\r\n";
     });
   }
   return out;

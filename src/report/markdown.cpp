@@ -41,24 +41,42 @@ std::string options(const Json& document) {
 }
 
 std::string figures(const CellView& cell) {
-  Table table(
-      {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right});
-  const bool rr = is_request(cell.workload);
-  table.row({"path", "wait", "per s", "+- %", rr ? "p50 us" : "lost %", rr ? "p99 us" : "Mbit/s", "CPU us"});
+  const bool latency = has_latency(cell), loss = has_loss(cell);
+  std::vector<std::string> heads = {"path", "wait", "per s", "+- %"};
+  if (latency) heads.insert(heads.end(), {"p50 us", "p99 us"});
+  if (loss) heads.emplace_back("lost %");
+  if (!latency) heads.emplace_back("Mbit/s");
+  heads.emplace_back("CPU us");
+  std::vector<Align> columns(heads.size(), Align::right);
+  columns[0] = columns[1] = Align::left;
+  Table table(columns);
+  table.row(heads);
   for (const Row& row : cell.rows) {
-    const auto rate = row.mean("rate_per_s");
-    const auto loss = row.mean("loss_share"), bps = row.mean("received_bps");
-    table.row({row.path, row.wait, rate ? with_commas(*rate) : "-",
-               fixed(row.spread_percent(main_metric(cell.workload)), 1),
-               rr     ? fixed(row.median_of_all("latency_p50_us"), 1)
-               : loss ? fixed(*loss * 100, 1)
-                      : "-",
-               rr    ? fixed(row.median_of_all("latency_p99_us"), 1)
-               : bps ? with_commas(*bps / 1e6)
-                     : "-",
-               significant(row.mean("service_demand_own_us"))});
+    const auto rate = row.mean("rate_per_s"), lost = row.mean("loss_share"), bps = row.mean("received_bps");
+    std::vector<std::string> cells = {row.path, row.wait, rate ? with_commas(*rate) : "-",
+                                      fixed(row.spread_percent(main_metric(cell.workload)), 1)};
+    if (latency) {
+      cells.push_back(fixed(row.median_of_all("latency_p50_us"), 1));
+      cells.push_back(fixed(row.median_of_all("latency_p99_us"), 1));
+    }
+    if (loss) cells.push_back(lost ? fixed(*lost * 100, 1) : "-");
+    if (!latency) cells.push_back(bps ? with_commas(*bps / 1e6) : "-");
+    cells.push_back(significant(row.mean("service_demand_own_us")));
+    table.row(std::move(cells));
   }
-  return table.markdown();
+  return table.markdown(kWidth);
+}
+
+// The page's summary, as a list.
+std::string findings(const Json& document) {
+  std::string out;
+  for (const std::string& remark : remarks_of(document)) out += wrapped(remark, kWidth, 0) + "\n";
+  const auto all = findings_of(document);
+  if (!all.empty()) out += "\n";
+  for (const Finding& finding : all)
+    out += wrapped(fmt::format("- {}, {}: {}", finding.workload, finding.subject, finding.text), kWidth, 2) +
+           "\n";
+  return out;
 }
 
 // The smallest difference that this run's scatter would have let it see.
@@ -80,7 +98,7 @@ std::string comparisons(const CellView& cell) {
                  ratio_number(get_number(*entry, "ratio")), interval_of(*entry, "{}-{}"),
                  get_text(*entry, "verdict"), visible_from(*entry)});
     }
-    if (any) out += "\n" + table.markdown();
+    if (any) out += "\n" + table.markdown(kWidth);
   }
   return out;
 }
@@ -88,10 +106,13 @@ std::string comparisons(const CellView& cell) {
 }  // namespace
 
 std::string render_markdown(const Json& document) {
-  std::string out = "# netchannel compare\n\n" + environment(document) + "\n";
+  std::string out = "# netchannel compare\n\n" + findings(document) + "\n" + environment(document) + "\n";
+  const Contestants contestants(document);
   for (const CellView& cell : cells_of(document)) {
-    out += "## " + title_of(document, cell) + "\n\n";
-    out += figures(cell) + comparisons(cell) + "\n";
+    out += wrapped("## " + title_of(document, cell), kWidth, 0) + "\n\n";
+    out += figures(cell);
+    for (const Table& table : series_tables(cell, contestants)) out += "\n" + table.markdown(kWidth);
+    out += comparisons(cell) + "\n";
   }
   out +=
       wrapped(

@@ -4,15 +4,16 @@
 
 #include <array>
 
+#include "report/chart.hpp"
 #include "report/view.hpp"
 
 namespace netchannel::report {
 
 std::optional<Format> parse_format(std::string_view name) {
-  constexpr std::array kFormats = {std::pair{std::string_view("text"), Format::text},
-                                   std::pair{std::string_view("md"), Format::markdown},
-                                   std::pair{std::string_view("csv"), Format::csv},
-                                   std::pair{std::string_view("netperf"), Format::netperf}};
+  constexpr std::array kFormats = {
+      std::pair{std::string_view("text"), Format::text}, std::pair{std::string_view("md"), Format::markdown},
+      std::pair{std::string_view("csv"), Format::csv}, std::pair{std::string_view("html"), Format::html},
+      std::pair{std::string_view("netperf"), Format::netperf}};
   for (const auto& [known, format] : kFormats) {
     if (known == name) return format;
   }
@@ -27,10 +28,20 @@ std::string render(const Json& document, Format format, Style style) {
       return render_markdown(document);
     case Format::csv:
       return render_csv(document);
+    case Format::html:
+      return render_html(document);
     case Format::netperf:
       return render_netperf(document);
   }
   return "";
+}
+
+std::vector<File> plots(const Json& document) {
+  std::vector<File> out;
+  for (const Chart& chart : charts_of(document)) {
+    for (File& file : gnuplot_of(chart)) out.push_back(std::move(file));
+  }
+  return out;
 }
 
 std::optional<std::string> check(const Json& document) {

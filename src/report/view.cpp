@@ -3,21 +3,49 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace netchannel::report {
 namespace {
 
-bool of_cell(const Json& entry, const CellView& cell) {
+constexpr std::array kMore = {"batch", "burst", "offered_per_s"};
+
+std::vector<std::pair<std::string, double>> more_of(const Json& entry) {
+  std::vector<std::pair<std::string, double>> out;
+  for (const char* key : kMore) {
+    if (const auto value = find_number(entry, key)) out.emplace_back(key, *value);
+  }
+  return out;
+}
+
+bool same_shape(const Json& entry, const CellView& cell) {
   return get_text(entry, "workload") == cell.workload && get_count(entry, "size") == cell.size &&
          get_count(entry, "pairs") == cell.pairs;
+}
+
+bool of_cell(const Json& entry, const CellView& cell) {
+  return same_shape(entry, cell) && more_of(entry) == cell.more;
+}
+
+// A block says all of its options, a cell those that set it apart.
+bool measured_in(const Json& block, const CellView& cell) {
+  return same_shape(block, cell) && std::all_of(cell.more.begin(), cell.more.end(), [&](const auto& one) {
+           return find_number(block, one.first.c_str()) == one.second;
+         });
 }
 
 CellView& cell_for(std::vector<CellView>& cells, const Json& entry) {
   for (CellView& cell : cells) {
     if (of_cell(entry, cell)) return cell;
   }
-  cells.push_back({get_text(entry, "workload"), get_count(entry, "size"), get_count(entry, "pairs"), {}, {}});
+  cells.push_back({get_text(entry, "workload"),
+                   get_count(entry, "size"),
+                   get_count(entry, "pairs"),
+                   more_of(entry),
+                   {},
+                   {},
+                   {}});
   return cells.back();
 }
 
@@ -72,6 +100,9 @@ std::vector<CellView> cells_of(const Json& document) {
     for (const Json& entry : get_part(document, "compare")) {
       if (entry.is_object() && of_cell(entry, cell)) cell.comparisons.push_back(&entry);
     }
+    for (const Json& block : get_part(document, "blocks")) {
+      if (block.is_object() && measured_in(block, cell)) cell.blocks.push_back(&block);
+    }
   }
   return cells;
 }
@@ -93,19 +124,28 @@ std::string_view main_metric(std::string_view workload) {
   return workload == "tcp_stream" ? "received_bps" : "rate_per_s";
 }
 
-std::string title_of(const Json& document, const CellView& cell) {
-  const auto counted = [](std::uint64_t n, const char* what) {
-    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-  };
+std::string counted(std::uint64_t n, std::string_view what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+std::string shape_of(const Json& document, const CellView& cell) {
   const Json& config = get_part(document, "config");
   const std::string key = "flows_" + cell.workload;
   const std::uint64_t flows = get_count(config, key.c_str(), get_count(config, "flows", 1));
-  std::string out =
-      cell.workload + ": " + (cell.workload == "tcp_stream" ? "writes of " : "") + counted(cell.size, "byte");
+  std::string out = (cell.workload == "tcp_stream" ? "writes of " : "") + counted(cell.size, "byte");
   if (is_request(cell.workload)) out += " each way";
   out += ", " + counted(cell.pairs, "pair");
   if (flows > 1) out += fmt::format(", {} flows in turn", flows);
+  for (const auto& [name, value] : cell.more) {
+    if (name == "batch") out += fmt::format(", batches of {:.0f}", value);
+    if (name == "burst") out += fmt::format(", {:.0f} in flight", value + 1);
+    if (name == "offered_per_s") out += ", " + with_commas(value) + " offered a second";
+  }
   return out;
+}
+
+std::string title_of(const Json& document, const CellView& cell) {
+  return cell.workload + ": " + shape_of(document, cell);
 }
 
 std::string baseline_of(const Json& comparison) {
@@ -197,10 +237,20 @@ std::vector<std::size_t> Table::widths() const {
   return widths;
 }
 
-std::string Table::lines_within(std::size_t columns, std::size_t indent) const {
+std::string Table::lines_within(std::size_t columns, std::size_t indent, std::size_t gap) const {
   std::size_t total = indent;
-  for (const std::size_t width : widths()) total += width + 2;
-  return lines(indent, total - 2 <= columns ? 2 : 1);
+  for (const std::size_t width : widths()) total += width + gap;
+  if (total - gap <= columns || (gap == 1 && columns_.size() < 2)) return lines(indent, gap);
+  return gap > 1 ? lines_within(columns, indent, gap - 1) : without_last().lines_within(columns, indent, gap);
+}
+
+Table Table::without_last() const {
+  Table part({columns_.begin(), columns_.end() - 1});
+  for (std::vector<std::string> row : rows_) {
+    row.resize(std::min(row.size(), part.columns_.size()));
+    part.row(std::move(row));
+  }
+  return part;
 }
 
 std::string Table::lines(std::size_t indent, std::size_t gap) const {
@@ -219,11 +269,13 @@ std::string Table::lines(std::size_t indent, std::size_t gap) const {
   return out;
 }
 
-std::string Table::markdown() const {
+std::string Table::markdown(std::size_t columns) const {
   std::string out;
   for (std::size_t r = 0; r < rows_.size(); ++r) {
+    const std::size_t start = out.size();
     out += "|";
     for (const std::string& cell : rows_[r]) out += " " + cell + " |";
+    if (out.size() - start > columns && columns_.size() > 2) return without_last().markdown(columns);
     out += "\n";
     if (r != 0) continue;
     out += "|";

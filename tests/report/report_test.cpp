@@ -2,10 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <sstream>
-
 #include "report/view.hpp"
+#include "tests/report/sample.hpp"
 
 namespace netchannel::report {
 namespace {
@@ -68,15 +66,6 @@ Json sample() {
           {"warnings",
            {"a warning that is long enough to need more than one line of eighty columns, surely and truly"}}};
 }
-
-std::size_t widest_line(const std::string& text) {
-  std::size_t widest = 0;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) widest = std::max(widest, line.size());
-  return widest;
-}
-
-bool holds(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 TEST(TextReport, NamesFiguresRatiosAndVerdict) {
   const std::string text = render(sample(), Format::text);
@@ -171,6 +160,89 @@ TEST(TextReport, SaysThatItWasInterrupted) {
   EXPECT_TRUE(holds(render(document, Format::text), "interrupted"));
 }
 
+TEST(TextReport, FitsEightyColumnsWhateverItIsGiven) {
+  for (const Format format : {Format::text, Format::markdown}) {
+    Json document = everything();
+    for (const char* list : {"summary", "compare", "blocks"}) {
+      for (Json& entry : document[list]) {
+        if (entry["path"] == "wormhole") entry["path"] = "wormhole-through-the-other-side:native";
+      }
+    }
+    const std::string text = render(document, format);
+    EXPECT_LE(widest_line(text), format == Format::text ? 80u : 78u) << text;
+    EXPECT_TRUE(holds(text, "wormhole-through-the-other-side:native"));
+  }
+}
+
+TEST(TextReport, SaysSaturatedInsteadOfALatency) {
+  for (const Format format : {Format::text, Format::markdown}) {
+    const std::string text = render(everything(), format);
+    EXPECT_TRUE(holds(text, "SATURATED")) << text;
+    EXPECT_TRUE(holds(text, "171,000")) << text;
+  }
+}
+
+TEST(TextReport, TellsTheHighestRateWithoutLossAsAnInterval) {
+  for (const Format format : {Format::text, Format::markdown}) {
+    const std::string text = render(everything(), format);
+    EXPECT_TRUE(holds(text, "310,000")) << text;
+    EXPECT_TRUE(holds(text, "322,000")) << text;
+  }
+}
+
+TEST(TextReport, SaysThatNothingWasMeasured) {
+  EXPECT_TRUE(holds(render(empty_document(), Format::text), "nothing was measured"));
+}
+
+TEST(MarkdownReport, BeginsWithWhatWasFoundInWords) {
+  const std::string text = render(everything(), Format::markdown);
+  const auto words = text.find("- udp_rr, xdp spin: 1.82 times the transactions a second of");
+  ASSERT_NE(words, std::string::npos) << text;
+  EXPECT_LT(words, text.find("| path |"));
+}
+
+TEST(Findings, SayThatNoDifferenceWasShownWhereTheIntervalHoldsOne) {
+  Json document = empty_document();
+  Json block = block_of("udp_rr", "xdp", "spin", 1000);
+  summarise_into(document, block, 1000);
+  compare_into(document, block, "rate_per_s", 1.02, "no difference shown");
+  const auto findings = findings_of(document);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].text,
+            "no difference from kernel-batched spin shown in transactions a second (1.02 times; 95 % "
+            "interval 0.92 to "
+            "1.12); one of 10 % would have been.");
+}
+
+TEST(Findings, CountTheCasesOfManySizes) {
+  std::string all;
+  for (const Finding& finding : findings_of(everything())) {
+    if (finding.workload == "tcp_stream" && finding.subject == "xdp spin") all += finding.text;
+  }
+  EXPECT_TRUE(holds(all, "against kernel-batched spin: faster in 6 of 6 cases")) << all;
+}
+
+TEST(Findings, CallTheBareDeviceALimitNotARival) {
+  Json document = empty_document();
+  Json block = block_of("udp_rr", "xdp", "spin", 1000);
+  summarise_into(document, block, 1000);
+  compare_into(document, block, "rate_per_s", 0.65, "slower");
+  document["compare"][0]["baseline"] = "raw:xdp";
+  const auto findings = findings_of(document);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_TRUE(holds(findings[0].text,
+                    "reaches 0.65 times the transactions a second of raw:xdp spin, the bare device"));
+  EXPECT_EQ(findings[0].verdict, "");
+}
+
+TEST(Findings, TellFiguresWhereNothingWasCompared) {
+  Json document = empty_document();
+  summarise_into(document, block_of("udp_rr", "xdp", "spin", 1000), 1000);
+  const auto findings = findings_of(document);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_TRUE(holds(findings[0].text, "1,000 transactions a second")) << findings[0].text;
+}
+
 TEST(MarkdownReport, FitsSeventyEightColumns) {
   const std::string text = render(sample(), Format::markdown);
   EXPECT_LE(widest_line(text), 78u) << text;
@@ -185,6 +257,13 @@ TEST(CsvReport, HasOneRowForEachBlockAndMetric) {
   EXPECT_TRUE(holds(text, "rate_per_s,150000.5\r\n")) << text;
   EXPECT_TRUE(holds(text, "latency_us.n,10\r\n"));
   EXPECT_FALSE(holds(text, "p99_9"));
+}
+
+TEST(CsvReport, HoldsSeriesToo) {
+  const std::string text = render(everything(), Format::csv);
+  EXPECT_TRUE(holds(text, ",timeline.rate_per_s[0],90000"));
+  EXPECT_TRUE(holds(text, ",curve[9].achieved_per_s,171000"));
+  EXPECT_FALSE(holds(text, "histogram"));
 }
 
 TEST(CsvReport, QuotesAsRfc4180Says) {
@@ -216,10 +295,43 @@ TEST(Report, SurvivesDocumentsOfAnyShape) {
                               {"blocks", {7, {{"flags", 3}}}}},
                          Json{{"config", {{"runs", -1}, {"x", {1, 2}}}}, {"warnings", {3}}}};
   for (const Json& document : broken) {
-    for (const Format format : {Format::text, Format::markdown, Format::csv, Format::netperf}) {
+    for (const Format format : {Format::text, Format::markdown, Format::csv, Format::html, Format::netperf}) {
       EXPECT_NO_THROW((void)render(document, format)) << to_text(document);
     }
+    EXPECT_NO_THROW((void)plots(document)) << to_text(document);
   }
+}
+
+TEST(Against, TellsThenAndNowInEveryWidth) {
+  Json entry = {{"workload", "udp_rr"},
+                {"size", 1},
+                {"pairs", 1},
+                {"batch", 1},
+                {"path", "kernel-batched"},
+                {"wait", "adaptive"},
+                {"metric", "service_demand_own_us"},
+                {"before", 1234567.8},
+                {"now", 2345678.9},
+                {"ratio", 1.9},
+                {"ci_low", 1.85},
+                {"ci_high", 1.95},
+                {"verdict", "slower"},
+                {"n_before", 5},
+                {"n_now", 5}};
+  Json other = entry;
+  other["verdict"] = "no difference shown";
+  other["ci_low"] = other["ci_high"] = nullptr;
+  const Json entries = {entry, other};
+  const std::string text = render_against(entries, Format::text),
+                    mail = render_against(entries, Format::markdown);
+  EXPECT_LE(widest_line(text), 80u) << text;
+  EXPECT_LE(widest_line(mail), 78u) << mail;
+  EXPECT_TRUE(holds(text, "slower")) << text;
+  EXPECT_TRUE(holds(text, "none shown")) << text;
+  EXPECT_TRUE(
+      holds(render_against(entries, Format::csv), ",1234567.8,2345678.9,1.9,5,5,1.85,1.95,slower\r\n"));
+  for (const Json& broken : {Json(), Json(3), Json{1, "x"}})
+    EXPECT_NO_THROW((void)render_against(broken, Format::text));
 }
 
 TEST(Check, TellsADocumentFromSomethingElse) {
