@@ -52,6 +52,8 @@ struct RegionOptions {
   std::uint32_t slot_size = 2048;  // bytes, a power of two
   std::uint32_t slot_count = 8192;
   bool shareable = false;  // in a sealed memfd, so that another process can map it
+  // The first so many slots are in a sealed memfd of their own (fd()) that others can map and never write.
+  std::uint32_t shown_slots = 0;
 };
 
 // Memory is reserved at open() and costs only where it is touched (or pinned by a device). Page-aligned.

@@ -10,6 +10,14 @@ namespace netchannel {
 struct FrameRegion::Backing {
   Mapping mapping;
   UniqueFd fd;
+
+  Result<void> show(std::size_t size) {
+    auto memory = open_memfd_to_show("netchannel-frames", size);
+    if (!memory) return tl::unexpected(memory.error());
+    fd.reset(*memory);
+    if (auto laid = mapping.lay_over(mapping.bytes().first(size), *memory); !laid) return laid;
+    return seal_against_writers(*memory);
+  }
 };
 
 FrameRegion::FrameRegion() : backing_(std::make_unique<Backing>()) {}
@@ -21,6 +29,9 @@ Result<std::unique_ptr<FrameRegion>> FrameRegion::open(const RegionOptions& opti
     return fail(ErrorCode::invalid_argument,
                 "frame slots must be a power of two of at least 256 bytes, and at least one");
   }
+  if (options.shown_slots > options.slot_count || (options.shown_slots != 0 && options.slot_size < 4096)) {
+    return fail(ErrorCode::invalid_argument, "only whole pages that are there can be shown to others");
+  }
   std::unique_ptr<FrameRegion> region(new FrameRegion);
   const std::size_t size = std::size_t{options.slot_size} * options.slot_count;
   if (options.shareable) {
@@ -31,6 +42,10 @@ Result<std::unique_ptr<FrameRegion>> FrameRegion::open(const RegionOptions& opti
   auto mapping = options.shareable ? Mapping::of_fd(region->fd(), size) : Mapping::anonymous(size);
   if (!mapping) return tl::unexpected(mapping.error());
   region->backing_->mapping = std::move(*mapping);
+  if (options.shown_slots != 0) {
+    if (auto shown = region->backing_->show(std::size_t{options.slot_size} * options.shown_slots); !shown)
+      return tl::unexpected(shown.error());
+  }
   region->memory_ = region->backing_->mapping.bytes();
   region->slot_shift_ = static_cast<std::uint32_t>(std::countr_zero(options.slot_size));
   region->slot_count_ = options.slot_count;
