@@ -89,13 +89,14 @@ wire::Parsed<IcmpError> read_icmpv6_error(const wire::Icmpv6View& message) {
   return read(message, wire::QuotedPacket::parse_v6(message.payload()));
 }
 
-bool may_send_error(const wire::IpPacket& about, bool link_multicast, bool to_multicast_too) {
+bool may_send_error(const wire::IpPacket& about, bool link_multicast, bool to_multicast_too,
+                    bool to_loopback_too) {
   const bool group =
       about.destination.is_multicast() || about.destination.is_limited_broadcast() || link_multicast;
   if (group && !to_multicast_too) return false;
   if (about.fragment && about.fragment->offset != 0) return false;
-  if (about.source.is_unspecified() || about.source.is_multicast() || about.source.is_loopback())
-    return false;
+  if (about.source.is_unspecified() || about.source.is_multicast()) return false;
+  if (about.source.is_loopback() && !to_loopback_too) return false;
   if (about.source.is_limited_broadcast()) return false;
   return !is_error(about);
 }

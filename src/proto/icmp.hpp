@@ -40,7 +40,8 @@ wire::Parsed<IcmpError> read_icmpv6_error(const wire::Icmpv6View& message);
 // fragment, or from an address that names no single host. `link_multicast`: the frame was not addressed to us
 // alone. `to_multicast_too`: of ICMPv6 packet too big and parameter problem code 2 (RFC 4443 section 2.4
 // (e)).
-bool may_send_error(const wire::IpPacket& about, bool link_multicast, bool to_multicast_too = false);
+bool may_send_error(const wire::IpPacket& about, bool link_multicast, bool to_multicast_too = false,
+                    bool to_loopback_too = false);
 
 // How many bytes of the packet an error quotes, from its IP header on: all, but the error stays below 576
 // bytes (RFC 1812 section 4.3.2.3) or 1280 (RFC 4443 section 2.4 (c)).

@@ -127,6 +127,7 @@ void Egress::close_super_frame() {
 
 SendStatus Egress::judge_peer(const UdpSocketState& socket, const Endpoint& peer) const {
   if (peer.port == 0 || !socket.binding.takes(peer.address.is_v4())) return SendStatus::bad_peer;
+  if (at_.link.local) return SendStatus::queued;
   if (peer.address.is_unspecified() || peer.address.is_loopback()) return SendStatus::not_on_wire;
   if (!socket.broadcast && peer.address.is_v4() && at_.net.is_broadcast(peer.address))
     return SendStatus::bad_peer;
@@ -139,7 +140,7 @@ SendStatus Egress::send_udp_slowly(const UdpSocketState& socket, const Endpoint&
   if (const SendStatus judged = judge_peer(socket, peer); judged != SendStatus::queued) return judged;
   const bool v4 = peer.address.is_v4();
   if (payload.size() > proto::max_udp_payload(v4)) return SendStatus::message_too_long;
-  const Way way = find_way(peer.address, socket.binding.local.address);
+  const Way way = find_way(Protocol::udp, peer, socket.binding.local.address);
   if (way.status != SendStatus::queued) return way.status;
 
   const Endpoint local{way.source, socket.binding.local.port};
@@ -188,7 +189,24 @@ MacAddress Egress::group_mac(const IpAddress& group) const {
            static_cast<std::uint8_t>(value >> 8), static_cast<std::uint8_t>(value)}};
 }
 
-Way Egress::find_way(const IpAddress& destination, const IpAddress& source) {
+// From one address of the machine to another, which may be the same.
+Way Egress::find_local_way(Protocol protocol, const Endpoint& destination, const IpAddress& source) {
+  Way way;
+  way.destination = destination.address;
+  way.source = source.is_unspecified() ? destination.address : source;
+  way.mtu = at_.link.mtu;
+  const auto station = at_.local_peers.find(protocol, destination);
+  if (station) {
+    way.mac = *station;
+  } else {
+    way.status = SendStatus::not_on_wire;
+  }
+  return way;
+}
+
+Way Egress::find_way(Protocol protocol, const Endpoint& to, const IpAddress& source) {
+  if (at_.link.local) return find_local_way(protocol, to, source);
+  const IpAddress& destination = to.address;
   Way way;
   way.destination = destination;
   way.source = source;

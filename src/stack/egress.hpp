@@ -24,6 +24,7 @@
 #include "proto/route.hpp"
 #include "stack/header_cache.hpp"
 #include "stack/local_net.hpp"
+#include "stack/local_peers.hpp"
 #include "stack/tcp.hpp"
 #include "stack/udp_sockets.hpp"
 #include "stack/waiting_room.hpp"
@@ -38,6 +39,7 @@ struct EgressParts {
   LocalNet& net;
   proto::RouteTable& routes;
   proto::NeighbourCache& neighbours;
+  LocalPeers& local_peers;
   proto::PathMtuTable& paths;
   UdpSockets& sockets;
   CounterPage& counters;
@@ -74,8 +76,11 @@ class Egress {
   SendStatus send_udp(const UdpSocketState& socket, const Endpoint& peer, Bytes payload,
                       std::optional<wire::PartialSum>& sum);
 
-  // `source`: unspecified: choose it.
-  Way find_way(const IpAddress& destination, const IpAddress& source);
+  // `source`: unspecified: choose it. On a local device the port decides too.
+  Way find_way(Protocol protocol, const Endpoint& destination, const IpAddress& source);
+  Way find_way(const IpAddress& destination, const IpAddress& source) {
+    return find_way(Protocol::icmp, {destination, 0}, source);
+  }
   SendStatus send_ip(const Way& way, const IpOut& out);
   // An Ethernet frame that is no IP packet.
   bool send_raw(const MacAddress& to, std::uint16_t ether_type, Bytes payload);
@@ -116,6 +121,7 @@ class Egress {
   void close_super_frame();
   SendStatus judge_peer(const UdpSocketState& socket, const Endpoint& peer) const;
   MacAddress group_mac(const IpAddress& group) const;
+  Way find_local_way(Protocol protocol, const Endpoint& destination, const IpAddress& source);
   void use_neighbour(const IpAddress& next_hop, Way& way);
   bool room_for(std::uint32_t frames) { return room(frames) >= frames; }
   SendStatus let_go(const Way& way, const IpOut& out, std::uint32_t parts);

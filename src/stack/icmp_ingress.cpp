@@ -70,6 +70,11 @@ void take_error(World& world, const wire::Parsed<proto::IcmpError>& error) {
     mtu = world.paths.mtu(destination, world.link().mtu, world.now);
     world.egress.invalidate();
   }
+  if (world.link().local && error->hard()) {
+    // The port may be the kernel's now.
+    world.local_peers.forget(Protocol::udp, flow.peer);
+    world.egress.invalidate();
+  }
   world.sockets.deliver_error(flow.local, to_socket_error(*error, mtu), error->hard());
 }
 
@@ -221,7 +226,8 @@ void receive_icmpv6(World& world, const wire::IpPacket& packet, const LinkSource
 }
 
 void answer_port_unreachable(World& world, const wire::IpPacket& packet, const LinkSource& from) {
-  if (!world.link().bare || !proto::may_send_error(packet, from.group)) return;
+  const bool local = world.link().local;
+  if (!(world.link().bare || local) || !proto::may_send_error(packet, from.group, false, local)) return;
   if (packet.version == 4) {
     send_error(world, packet, from, wire::IcmpRepr::unreachable(wire::IcmpUnreachable::kPort));
   } else {

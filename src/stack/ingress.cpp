@@ -65,6 +65,10 @@ bool judge_tcp_checksum(World& world, const wire::TcpView& view, const wire::IpP
   return false;
 }
 
+void learn_local_peer(World& world, Protocol protocol, const Endpoint& peer, const LinkSource& from) {
+  if (world.local_peers.set(protocol, peer, from.mac)) world.egress.invalidate();
+}
+
 void receive_tcp(World& world, Frame&& frame, const wire::IpPacket& packet, const LinkSource& from) {
   // RFC 9293 MUST-57: a group has no connections. Nor has a frame that was for all.
   if (!from.to_us_alone || from.group) return world.drop(DropReason::tcp_no_socket);
@@ -73,7 +77,9 @@ void receive_tcp(World& world, Frame&& frame, const wire::IpPacket& packet, cons
   if (!judge_tcp_checksum(world, *view, packet, frame.desc().flags)) return;
   const TcpArrival arrival{.peer = {packet.source, view->source_port()},
                            .local = {packet.destination, view->destination_port()},
-                           .ecn = static_cast<tcp::Ecn>(packet.tos & 3)};
+                           .ecn = static_cast<tcp::Ecn>(packet.tos & 3),
+                           .station = from.mac};
+  if (world.link().local && view->flags().syn()) learn_local_peer(world, Protocol::tcp, arrival.peer, from);
   world.tcp.impl().on_segment(arrival, *view, std::move(frame));
 }
 
@@ -106,6 +112,7 @@ void receive_udp(World& world, Frame&& frame, const wire::IpPacket& packet, cons
                            .ttl = packet.ttl,
                            .rx_slot = from.rx_slot};
   if (!from.to_us_alone) return world.sockets.deliver_broadcast(frame, arrival);
+  if (world.link().local) learn_local_peer(world, Protocol::udp, peer, from);
   switch (world.sockets.deliver(std::move(frame), arrival)) {
     case UdpSockets::Delivery::delivered:
       ++world.delivered;
@@ -187,8 +194,11 @@ void receive_ip(World& world, Frame&& frame, Bytes l3, LinkSource& from) {
   if (world.options.verify_checksums && !wire::verify_header_checksum(*packet)) {
     return world.drop(DropReason::ipv4_bad_checksum);
   }
-  if (world.net.is_ours(packet->source)) return world.drop(judge_own_source(*packet));
-  if (const auto good = wire::check_source(*packet); !good) return world.drop(good.error());
+  const bool local = world.link().local;
+  if (!local && world.net.is_ours(packet->source)) return world.drop(judge_own_source(*packet));
+  if (!(local && packet->source.is_loopback())) {
+    if (const auto good = wire::check_source(*packet); !good) return world.drop(good.error());
+  }
   if (packet->version == 4 && world.net.is_broadcast(packet->source)) {
     return world.drop(DropReason::ip_martian_source);
   }

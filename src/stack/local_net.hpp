@@ -12,9 +12,13 @@ namespace netchannel::stack {
 class LocalNet {
  public:
   void set(std::span<const Prefix> addresses);
+  // Every address of one station is: on a device that joins hosts of one machine, whoever sends has judged
+  // where to.
+  void set_all_ours(bool on) { all_ours_ = on; }
   std::span<const Prefix> addresses() const { return prefixes_; }
 
   bool is_ours(const IpAddress& address) const {
+    if (all_ours_) return !address.is_multicast() && !address.is_unspecified();
     if (sorted_.size() > kFew) return search(address);
     for (const IpAddress& mine : sorted_) {
       if (mine == address) return true;
@@ -35,6 +39,7 @@ class LocalNet {
   static constexpr std::size_t kFew = 8;
   bool search(const IpAddress& address) const;
   bool search_broadcast(const IpAddress& address) const;
+  bool all_ours_ = false;
   std::vector<Prefix> prefixes_;
   std::vector<IpAddress> sorted_;
   std::vector<IpAddress> broadcasts_;

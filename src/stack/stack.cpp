@@ -49,6 +49,7 @@ World::World(ConsumerEnd end, FrameRegion& region, OwnMemory own, const StackOpt
       spill(*memory.spill, 0, memory.spill->slot_count(), FramePool::Start::all_free),
       neighbours(
           {.capacity = wanted.limits.neighbours, .resolved_outside = !wanted.link.bare, .key = derive(1)}),
+      local_peers(derive(6)),
       paths(wanted.limits.narrow_paths, derive(2)),
       reassembler(large, counters,
                   {.datagrams = wanted.limits.reassemblies,
@@ -56,10 +57,12 @@ World::World(ConsumerEnd end, FrameRegion& region, OwnMemory own, const StackOpt
                    .key = derive(3)}),
       error_budget(wanted.limits.icmp_errors_per_second, wanted.limits.icmp_errors_per_second / 10 + 1),
       sockets({wanted.limits.udp_sockets, wanted.rx, memory.large->slot_count()}, derive(4), counters),
-      egress({channel, tx, options.link, net, routes, neighbours, paths, sockets, counters, options.limits},
+      egress({channel, tx, options.link, net, routes, neighbours, local_peers, paths, sockets, counters,
+              options.limits},
              derive(5)),
       tcp(*this) {
   net.set(wanted.addresses);
+  net.set_all_ours(wanted.link.local);
   given_routes = wanted.routes;
   rebuild_routes();
 }
@@ -223,6 +226,25 @@ void Stack::on_neighbour(const IpAddress& address, std::optional<MacAddress> mac
   world.egress.flush();
 }
 
+void Stack::set_local_peer(Protocol protocol, const Endpoint& peer, const MacAddress& station) {
+  if (world_->local_peers.set(protocol, peer, station)) world_->egress.invalidate();
+}
+
+std::optional<MacAddress> Stack::local_peer(Protocol protocol, const Endpoint& peer) const noexcept {
+  return world_->local_peers.find(protocol, peer);
+}
+
+void Stack::forget_local_peer(Protocol protocol, const Endpoint& peer) {
+  world_->local_peers.forget(protocol, peer);
+  world_->egress.invalidate();
+}
+
+void Stack::forget_station(const MacAddress& station) {
+  world_->tcp.impl().on_station_gone(station);
+  world_->local_peers.forget(station);
+  world_->egress.invalidate();
+}
+
 std::size_t Stack::take_resolve_requests(std::span<IpAddress> out) noexcept {
   return world_->egress.take_resolve_requests(out);
 }
@@ -241,7 +263,7 @@ Result<UdpHandle> Stack::open_udp(const UdpBind& bind) {
   return socket;
 }
 
-Result<void> Stack::connect_udp(UdpHandle handle, const Endpoint& peer) {
+Result<void> Stack::connect_udp(UdpHandle handle, const Endpoint& peer, const IpAddress& given) {
   World& world = *world_;
   UdpSocketState* socket = world.sockets.get(handle);
   if (socket == nullptr) return fail(ErrorCode::closed, "the socket is closed", EBADF);
@@ -252,7 +274,9 @@ Result<void> Stack::connect_udp(UdpHandle handle, const Endpoint& peer) {
                 EINVAL);
   }
   IpAddress source = socket->binding.local.address;
-  if (source.is_unspecified() && world.net.is_ours(peer.address)) {
+  if (source.is_unspecified() && !given.is_unspecified()) {
+    source = given;
+  } else if (source.is_unspecified() && world.net.is_ours(peer.address)) {
     source = peer.address;
   } else if (source.is_unspecified()) {
     const proto::Route* route = world.routes.lookup(peer.address);

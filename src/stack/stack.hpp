@@ -41,6 +41,7 @@ struct LinkFacts {
   bool bare = false;          // no kernel behind it: do ARP, neighbour discovery and echo here
   bool virtual_link = false;  // accept partial checksums that nobody marked (veth); counted
   bool tx_checksum = false;   // the device completes checksums: leave kChecksumPartial to it
+  bool local = false;  // it joins hosts of this machine, which all have its addresses (local_peers.hpp)
 };
 
 struct SlotRange {
@@ -165,10 +166,19 @@ class Stack {
   // while packets wait for it.
   std::size_t take_resolve_requests(std::span<IpAddress> out) noexcept;
 
+  // Local devices: which station has an endpoint. What speaks to us is known without this.
+  void set_local_peer(Protocol protocol, const Endpoint& peer, const MacAddress& station);
+  std::optional<MacAddress> local_peer(Protocol protocol, const Endpoint& peer) const noexcept;
+  void forget_local_peer(Protocol protocol, const Endpoint& peer);
+  // The station is gone, and with it every connection to it: at its end, if the peer had ended it, else
+  // reset.
+  void forget_station(const MacAddress& station);
+
   // UDP. Errors of open: address_in_use, address_not_available, invalid_argument, no_memory (all sockets in
   // use); with a peer also those of connect: unreachable (no route), invalid_argument.
   Result<UdpHandle> open_udp(const UdpBind& bind);
-  Result<void> connect_udp(UdpHandle socket, const Endpoint& peer);
+  // `source`: of a socket bound to any address; unspecified: chosen.
+  Result<void> connect_udp(UdpHandle socket, const Endpoint& peer, const IpAddress& source = {});
   void disconnect_udp(UdpHandle socket);
   void close_udp(UdpHandle socket);  // what waits in its queue is dropped
   Result<UdpInfo> udp_info(UdpHandle socket) const;

@@ -205,7 +205,7 @@ Result<IpAddress> Tcp::source_for(const Endpoint& to, const IpAddress& local) co
   if (!local.is_unspecified() && local.is_v4() != peer.is_v4()) {
     return fail(ErrorCode::invalid_argument, "the local address is of the other family", EINVAL);
   }
-  const Way way = world.egress.find_way(peer, local);
+  const Way way = world.egress.find_way(Protocol::tcp, to, local);
   if (way.status == SendStatus::queued) return way.source;
   return fail(ErrorCode::unreachable, "no route to the peer through this device; use the kernel path",
               ENETUNREACH);

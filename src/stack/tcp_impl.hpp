@@ -71,6 +71,7 @@ struct TcpListenerState {
 struct TcpArrival {
   Endpoint peer, local;
   tcp::Ecn ecn = tcp::Ecn::not_ect;
+  MacAddress station{};  // which it comes from
 };
 
 struct Tcp::Impl {
@@ -82,6 +83,8 @@ struct Tcp::Impl {
   bool on_icmp(const proto::IcmpError& error);
   // The neighbour that a segment waited for does not answer.
   void on_unreachable(TcpHandle connection);
+  // Local devices: the station that peers were on is no more.
+  void on_station_gone(const MacAddress& station);
   void run_timers();
   Instant next_deadline() const;
   // Asks the touched for their segments, as far as there is room. True: some are left.

@@ -12,6 +12,11 @@ namespace {
 
 bool has_an_owner(const TcpConn& conn) { return conn.owned && !conn.waiting; }
 
+// Stations of a local device cannot speak for each other, though they all have our addresses.
+bool is_of_its_station(const TcpConn& conn, const TcpArrival& arrival) {
+  return conn.mac.is_zero() || conn.mac == arrival.station;
+}
+
 }  // namespace
 
 void Tcp::Impl::on_segment(const TcpArrival& arrival, const wire::TcpView& view, Frame&& frame) {
@@ -40,6 +45,8 @@ void Tcp::Impl::on_segment(const TcpArrival& arrival, const wire::TcpView& view,
   const std::uint32_t number = find({Protocol::tcp, arrival.local, arrival.peer});
   if (number == ConnTable::kNone) return on_no_connection(arrival, segment, std::nullopt);
   if ((number & kTimeWaitBit) != 0) return on_time_wait_segment(number, arrival, segment);
+  if (world.link().local && !is_of_its_station(*places[number].conn, arrival))
+    return world.drop(DropReason::eth_bad_source);
   const tcp::Events events = tcp::on_segment(places[number].conn->c, segment, world.now);
   touch(number);
   if (events == 0) return;
@@ -52,8 +59,8 @@ void Tcp::Impl::on_segment(const TcpArrival& arrival, const wire::TcpView& view,
   on_no_connection(arrival, segment, after);
 }
 
-// The application reads byte by byte, so no frame may reach beyond kFrameReach. What a super-frame has there, a
-// few bytes, goes into a frame of its own; without one it is as if it had not come.
+// The application reads byte by byte, so no frame may reach beyond kFrameReach. What a super-frame has there,
+// a few bytes, goes into a frame of its own; without one it is as if it had not come.
 Frame Tcp::Impl::cut_beyond_reach(Frame& frame) {
   const std::size_t end = frame.headroom() + frame.size();
   if (end <= kFrameReach) return {};

@@ -66,7 +66,9 @@ bool Tcp::Impl::serve_one(std::uint32_t place) {
 bool Tcp::Impl::find_way(std::uint32_t place) {
   TcpConn& conn = *places[place].conn;
   if (conn.way_generation == world.egress.generation() && world.now < conn.way_until) return true;
-  const Way way = world.egress.find_way(conn.peer.address, conn.local.address);
+  // Whoever else says that the peer's port is his does not get its segments.
+  if (world.link().local && !conn.mac.is_zero()) return true;
+  const Way way = world.egress.find_way(Protocol::tcp, conn.peer, conn.local.address);
   if (way.status != SendStatus::queued) {
     note(place, tcp::on_unreachable(conn.c));
     return false;
@@ -83,7 +85,7 @@ bool Tcp::Impl::find_way(std::uint32_t place) {
 // A segment without payload whose way is not known beforehand.
 void Tcp::Impl::reply(const FlowKey& flow, std::uint8_t ttl, std::uint8_t tos, const tcp::SegmentOut& segment,
                       TcpHandle connection) {
-  const Way way = world.egress.find_way(flow.peer.address, flow.local.address);
+  const Way way = world.egress.find_way(Protocol::tcp, flow.peer, flow.local.address);
   if (way.status != SendStatus::queued) return;
   const wire::TcpRepr repr{.source_port = flow.local.port,
                            .destination_port = flow.peer.port,
@@ -228,6 +230,18 @@ void Tcp::Impl::wake_starved() {
     if (!waiting) continue;
     places[place].conn->starved = false;
     note(place, tcp::kWritable);
+  }
+}
+
+// Nothing more comes from there and nothing arrives there.
+void Tcp::Impl::on_station_gone(const MacAddress& station) {
+  for (std::uint32_t place = 0; place < places.touched(); ++place) {
+    if (!places[place].conn || !places[place].conn->in_table) continue;
+    TcpConn& conn = *places[place].conn;
+    const bool known = !conn.mac.is_zero();
+    if (known ? conn.mac != station : world.local_peers.find(Protocol::tcp, conn.peer) != station) continue;
+    note(place, tcp::on_peer_gone(conn.c));
+    touch(place);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "proto/route.hpp"
 #include "stack/egress.hpp"
 #include "stack/local_net.hpp"
+#include "stack/local_peers.hpp"
 #include "stack/stack.hpp"
 #include "stack/tcp_impl.hpp"
 #include "stack/udp_sockets.hpp"
@@ -40,6 +41,7 @@ struct World {
   std::vector<proto::Route> given_routes;
   proto::RouteTable routes;
   proto::NeighbourCache neighbours;
+  LocalPeers local_peers;
   proto::PathMtuTable paths;
   proto::Reassembler reassembler;
   proto::TokenBucket error_budget;

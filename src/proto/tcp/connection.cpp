@@ -202,6 +202,21 @@ Events close(Connection& c, Instant now) {
   return s.state == State::time_wait ? Events{kTimeWait} : Events{0};
 }
 
+Events on_peer_gone(Connection& c) {
+  const TcpState& s = c.state;
+  switch (s.state) {
+    case State::syn_sent:
+      return finish(c, Failure::refused);
+    case State::close_wait:
+    case State::closing:
+    case State::last_ack:
+    case State::time_wait:
+      return finish(c, Failure::none);
+    default:
+      return finish(c, s.orphaned ? Failure::none : Failure::reset);
+  }
+}
+
 Events abort(Connection& c) {
   TcpState& s = c.state;
   if (reset_is_owed(s.state)) reset_peer(s);

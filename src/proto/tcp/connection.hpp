@@ -158,6 +158,9 @@ Events on_icmp(Connection& c, const IcmpReport& report);
 // This host itself cannot reach the peer: no route, or the neighbour does not answer. Ends a handshake
 // (nobody can have forged it), and is a soft error after that.
 Events on_unreachable(Connection& c);
+// The peer is no more, and everything that it had sent is here. To whoever has received its FIN, or wants
+// nothing more of it, the connection is over; to others it is reset.
+Events on_peer_gone(Connection& c);
 // The path takes segments of this size now (payload without options), by whatever way that was learnt.
 void set_path_mss(Connection& c, std::uint16_t mss);
 
