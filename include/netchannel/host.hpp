@@ -4,9 +4,9 @@
 //   auto host = netchannel::Host::open({.path = Path::automatic, .device = "eth0"});
 //   auto socket = host->udp({IpAddress::any_v4(), 7});
 //
-// On a channel path (xdp, bulk, tap) the packets come from the device's ring to this thread and are processed
-// here; on the kernel path the same handles stand over kernel sockets, so the same program measures one
-// against the other.
+// On a channel path (xdp, bulk, tap, local) the packets come from the device's ring to this thread and are
+// processed here; on the kernel path the same handles stand over kernel sockets, so the same program measures
+// one against the other.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,7 @@ enum class Path : std::uint8_t {
   xdp,             // AF_XDP on an interface: address, routes and neighbours are the kernel's
   bulk,            // super-frames on an interface, beside the kernel as xdp
   tap,             // a TAP device of our own: a bare device, no privileges on the real interface
+  local,  // shared memory to other hosts of this machine that are on this path; the kernel to all else
 };
 std::string_view to_string(Path path);
 std::optional<Path> parse_path(std::string_view name);
@@ -58,6 +59,12 @@ struct XdpOptions {
 // What `automatic` looks for first: the fewest microseconds, or the most bytes.
 enum class Prefer : std::uint8_t { latency, throughput };
 
+struct LocalOptions {
+  // Peers are the same user's or root's. Whoever may also be another's can read what this host sends to any
+  // of its local peers.
+  bool any_user = false;
+};
+
 struct HostOptions {
   Path path = Path::automatic;
   Prefer prefer = Prefer::latency;
@@ -66,8 +73,9 @@ struct HostOptions {
   std::vector<IpAddress> gateways{};  // tap only: default gateways, one a family at most
   WaitMode wait = WaitMode::adaptive;
   Duration spin_time = std::chrono::microseconds(100);  // adaptive: how long to spin before sleeping
-  // Slots of 2 KiB at MTU 1500, 16 KiB at 9000; of 128 KiB on bulk. 0: 8 MiB in each direction, on bulk 512
-  // slots, of which only what frames have filled takes memory.
+  // Slots of 2 KiB at MTU 1500, 16 KiB at 9000; of 128 KiB on bulk, of 64 KiB on local. 0: 8 MiB in each
+  // direction, on bulk 512 slots and on local 1024 (the most), of which only what frames have filled takes
+  // memory.
   std::uint32_t rx_frames = 0;
   std::uint32_t tx_frames = 0;
   std::uint32_t mtu = 1500;  // tap only
@@ -75,6 +83,7 @@ struct HostOptions {
   // lock a call, and a copy a datagram received.
   bool keeper = false;
   XdpOptions xdp{};
+  LocalOptions local{};
 };
 
 struct HostImpl;

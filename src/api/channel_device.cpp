@@ -24,6 +24,7 @@ constexpr std::uint32_t kBulkFrames = 512;
 Result<void> make_region(ChannelDevice& made, const HostOptions& options, std::uint32_t slot_size) {
   made.rx_frames = frames_or_default(options.rx_frames, slot_size);
   made.tx_frames = frames_or_default(options.tx_frames, slot_size);
+  made.tx_first = made.rx_frames;
   auto region = FrameRegion::open({.slot_size = slot_size, .slot_count = made.rx_frames + made.tx_frames});
   if (!region) return tl::unexpected(region.error());
   made.region = std::move(*region);
@@ -124,6 +125,30 @@ Result<ChannelDevice> open_tap(const HostOptions& options) {
   return made;
 }
 
+constexpr std::uint32_t kLocalFrames = 1024;
+constexpr std::uint32_t kLocalSlotSize = 64 << 10;
+
+// Slots to send from come first: peers read from those.
+Result<ChannelDevice> open_local(const HostOptions& options) {
+  ChannelDevice made;
+  made.path = Path::local;
+  made.rx_frames = options.rx_frames != 0 ? options.rx_frames : kLocalFrames;
+  made.tx_frames =
+      std::min(options.tx_frames != 0 ? options.tx_frames : kLocalFrames, device::kMostShownSlots);
+  made.rx_first = made.tx_frames;
+  auto region = FrameRegion::open({.slot_size = kLocalSlotSize,
+                                   .slot_count = made.rx_frames + made.tx_frames,
+                                   .shown_slots = made.tx_frames});
+  if (!region) return tl::unexpected(region.error());
+  made.region = std::move(*region);
+  made.counters = std::make_unique<CounterPage>();
+  auto opened = device::ShmDevice::open({.shown_slots = made.tx_frames}, {*made.region, *made.counters});
+  if (!opened) return tl::unexpected(opened.error());
+  made.local = opened->get();
+  made.device = std::move(*opened);
+  return made;
+}
+
 }  // namespace
 
 Result<ChannelDevice> open_channel_device(const HostOptions& options) {
@@ -132,6 +157,8 @@ Result<ChannelDevice> open_channel_device(const HostOptions& options) {
       return open_tap(options);
     case Path::bulk:
       return open_bulk(options);
+    case Path::local:
+      return open_local(options);
     default:
       return open_xdp(options);
   }

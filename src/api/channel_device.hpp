@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "control/mirror.hpp"
+#include "device/shm.hpp"
 #include "netchannel/device.hpp"
 #include "netchannel/host.hpp"
 
@@ -18,9 +19,10 @@ struct ChannelDevice {
   std::unique_ptr<FrameRegion> region;
   std::unique_ptr<CounterPage> counters;  // the device's
   std::unique_ptr<Device> device;
-  std::optional<control::Mirror> mirror;  // none on a bare device
-  std::uint32_t rx_frames = 0;            // slots 0 to rx_frames - 1
-  std::uint32_t tx_frames = 0;            // the slots after them
+  std::optional<control::Mirror> mirror;      // none on a bare device
+  device::ShmDevice* local = nullptr;         // `device`, if it is one
+  std::uint32_t rx_first = 0, rx_frames = 0;  // slots to receive in
+  std::uint32_t tx_first = 0, tx_frames = 0;  // and to send from, which may be the first
   Path path = Path::xdp;
 };
 

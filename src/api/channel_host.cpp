@@ -10,6 +10,7 @@
 
 #include "api/channel_tcp.hpp"
 #include "api/channel_udp.hpp"
+#include "api/local_tcp.hpp"
 #include "api/tcp_ports.hpp"
 #include "device/clock.hpp"
 
@@ -92,6 +93,9 @@ Result<void> ChannelHost::start() {
       if (control::is_usable(neighbour.state)) stack_->on_neighbour(neighbour.address, neighbour.mac);
     }
   }
+  if (made_.local != nullptr) {
+    if (auto started = start_local(); !started) return started;
+  }
   sleep_fds = {made_.device->info().sleep_fd, kernel_epoll_.get()};
   say_what_was_chosen();
   poll();
@@ -102,6 +106,32 @@ Result<void> ChannelHost::start() {
   return copies_.open();
 }
 
+Result<void> ChannelHost::start_local() {
+  auto links = LocalLinks::open({.device = *made_.local,
+                                 .stack = *stack_,
+                                 .frames = made_.region->fd(),
+                                 .slots = made_.tx_frames,
+                                 .slot_size = made_.region->slot_size(),
+                                 .any_user = options.local.any_user,
+                                 .explain = explain});
+  if (!links) return tl::unexpected(links.error());
+  local_ = std::move(*links);
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = local_.get();
+  kernel_tcp_epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!kernel_tcp_epoll_ || ::epoll_ctl(kernel_epoll_.get(), EPOLL_CTL_ADD, local_->fd(), &event) != 0)
+    return fail(ErrorCode::system, "cannot watch for peers; raise the limit of open files", errno);
+  return {};
+}
+
+// The kernel's sockets that a local host also has.
+bool ChannelHost::watch_all(int& also) {
+  if (!local_) return true;
+  also = kernel_tcp_epoll_.get();
+  return kernel_tcp_.prepare_sleep(also);
+}
+
 Result<void> ChannelHost::start_stack() {
   const DeviceInfo& info = made_.device->info();
   auto channel = Channel::open({.rx_ring = std::bit_ceil(std::max(made_.rx_frames, 64u)),
@@ -110,7 +140,7 @@ Result<void> ChannelHost::start_stack() {
                                 .tx_slots = 2 * made_.tx_frames});  // a slot can be part of two packets
   if (!channel) return tl::unexpected(channel.error());
   channel_ = std::move(*channel);
-  const driver::SlotRange rx{0, made_.rx_frames}, tx{made_.rx_frames, made_.tx_frames};
+  const driver::SlotRange rx{made_.rx_first, made_.rx_frames}, tx{made_.tx_first, made_.tx_frames};
   driver_ = std::make_unique<driver::Driver>(*made_.device, *made_.region, rx, driver_counters_);
   if (auto attached = driver_->attach(channel_->take_driver(), tx); !attached)
     return tl::unexpected(attached.error());
@@ -121,7 +151,8 @@ Result<void> ChannelHost::start_stack() {
                  .max_tx_frame = info.max_tx_frame,
                  .bare = info.bare,
                  .virtual_link = info.virtual_link,
-                 .tx_checksum = info.tx_checksum};
+                 .tx_checksum = info.tx_checksum,
+                 .local = made_.local != nullptr};
   wanted.rx = {rx.first, rx.count};
   wanted.tx = {tx.first, tx.count};
   wanted.addresses = options.addresses;
@@ -197,18 +228,23 @@ std::uint64_t ChannelHost::counter(Counter which) const {
 
 std::uint64_t ChannelHost::syscalls() const {
   return made_.counters->read(Counter::device_tx_kicks) + made_.counters->read(Counter::device_rx_wakeups) +
-         kernel_calls_ + sleeps;
+         kernel_calls_ + sleeps + kernel_tcp_.syscalls + (local_ ? local_->syscalls() : 0);
 }
 
 bool ChannelHost::look_at_kernel() {
   ask_for_neighbours();
   tcp_ports_->tidy();
-  bool found = false;
+  bool found = local_ && local_->has_business() && local_->look();
   std::array<epoll_event, 16> events;
   const int n = ::epoll_wait(kernel_epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   ++kernel_calls_;
   for (int i = 0; i < n; ++i) {
-    auto* socket = static_cast<ChannelUdp*>(events[static_cast<std::size_t>(i)].data.ptr);
+    void* const what = events[static_cast<std::size_t>(i)].data.ptr;
+    if (local_ && what == local_.get()) {
+      found |= local_->look();
+      continue;
+    }
+    auto* socket = static_cast<ChannelUdp*>(what);
     if (socket == nullptr) {
       take_changes();
       continue;
@@ -320,11 +356,14 @@ Result<std::unique_ptr<UdpSocketImpl>> ChannelHost::open_udp(const Endpoint& loc
 
 Result<std::unique_ptr<TcpListenerImpl>> ChannelHost::listen(const Endpoint& local,
                                                              const ListenOptions& given) {
+  if (local_) return LocalTcpListener::open(*this, local, given);
   return ChannelTcpListener::open(*this, local, given);
 }
 
 Result<std::unique_ptr<TcpSocketImpl>> ChannelHost::connect(const Endpoint& peer,
                                                             const ConnectOptions& given) {
+  if (local_ && !local_->reach(Protocol::tcp, peer, device::monotonic_now()))
+    return KernelTcp::connect(*this, kernel_tcp_, peer, given);
   return ChannelTcp::connect(*this, peer, given);
 }
 

@@ -14,6 +14,8 @@
 #include "api/channel_device.hpp"
 #include "api/datagram_copies.hpp"
 #include "api/host_impl.hpp"
+#include "api/kernel_tcp.hpp"
+#include "api/local_links.hpp"
 #include "api/tcp_ports.hpp"
 #include "base/unique_fd.hpp"
 #include "channel/channel.hpp"
@@ -37,10 +39,15 @@ class ChannelHost final : public HostImpl {
   Instant next_deadline() const override;
   std::uint64_t counter(Counter counter) const override;
   std::uint64_t syscalls() const override;
+  bool watch_all(int& also) override;
 
   // For its sockets.
   stack::Stack& stack() { return *stack_; }
   bool steered() const { return made_.mirror.has_value(); }
+  // Ports are the kernel's, held by its sockets.
+  bool reserves() const { return steered() || local_; }
+  LocalLinks* local() const { return local_.get(); }  // null but on the local path
+  KernelTcpSockets& kernel_tcp() { return kernel_tcp_; }
   // Gives all that is queued to the device, burst after burst, and asks the kernel for the neighbours that
   // are wanted.
   void transmit();
@@ -64,6 +71,7 @@ class ChannelHost final : public HostImpl {
   explicit ChannelHost(const HostOptions& given) : HostImpl(given) {}
   Result<void> start();
   Result<void> start_stack();
+  Result<void> start_local();
   void say_what_was_chosen();
   FlowReply command(FlowCommand::Kind kind, const FlowKey& flow);
   bool look_at_kernel();  // true: a datagram came the slow way
@@ -83,6 +91,9 @@ class ChannelHost final : public HostImpl {
   std::unique_ptr<Channel> channel_;
   std::unique_ptr<driver::Driver> driver_;
   std::unique_ptr<stack::Stack> stack_;
+  std::unique_ptr<LocalLinks> local_;
+  KernelTcpSockets kernel_tcp_;  // of a local host: to whom else it talks
+  UniqueFd kernel_tcp_epoll_;
   UniqueFd kernel_epoll_;  // the mirror and the reservations: asked in a spin, slept on
   std::vector<Pollable*> udp_sockets_, tcp_sockets_, tcp_listeners_;  // by their place in the stack
   std::vector<ClaimSet*> claim_sets_;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "api/channel_host.hpp"
+#include "api/kernel_tcp.hpp"
 #include "api/tcp_ports.hpp"
 #include "device/clock.hpp"
 
@@ -14,7 +15,10 @@ namespace {
 // Segments come from the ring one by one as they arrive, and an acknowledgement costs what a segment costs.
 constexpr Duration kAckGather = std::chrono::microseconds(50);
 
-tcp::Settings settings_of(const TcpOptions& options) {
+// Memory neither delays segments nor brings old ones back.
+constexpr Duration kLocalTimeWait = std::chrono::milliseconds(100);
+
+tcp::Settings settings_of(const TcpOptions& options, bool local) {
   tcp::Settings settings;
   settings.no_delay = options.no_delay;
   settings.quick_ack = options.quick_ack;
@@ -31,6 +35,7 @@ tcp::Settings settings_of(const TcpOptions& options) {
   settings.congestion = options.congestion == CongestionControl::reno ? tcp::CongestionAlgorithm::reno
                                                                       : tcp::CongestionAlgorithm::cubic;
   settings.ecn = options.ecn ? tcp::EcnMode::request : tcp::EcnMode::accept;
+  if (local) settings.time_wait = kLocalTimeWait;
   return settings;
 }
 
@@ -93,6 +98,10 @@ TcpConnectionState to_linux(tcp::State state) {
   return TcpConnectionState::close;
 }
 
+bool is_connecting(tcp::State state) {
+  return state == tcp::State::syn_sent || state == tcp::State::syn_received;
+}
+
 // Polls until ready(), by the host's wait mode, until the deadline.
 template <class Ready>
 Result<void> wait_for(ChannelHost& host, Instant deadline, Ready&& ready) {
@@ -129,6 +138,10 @@ constexpr Error kClosedHere{ErrorCode::closed, EBADF, "the socket has been close
 
 }  // namespace
 
+tcp::Settings tcp_settings(const ChannelHost& host, const TcpOptions& options) {
+  return settings_of(options, host.local() != nullptr);
+}
+
 ChannelTcp::ChannelTcp(ChannelHost& host, stack::TcpHandle connection)
     : host_(host),
       handle_(connection),
@@ -148,9 +161,9 @@ Result<std::unique_ptr<TcpSocketImpl>> ChannelTcp::connect(ChannelHost& host, co
                            .peer = peer,
                            .ttl = options.tcp.ttl,
                            .tos = options.tcp.tos,
-                           .settings = settings_of(options.tcp)};
+                           .settings = tcp_settings(host, options.tcp)};
   host.poll();  // the time of the handshake is now
-  if (host.steered()) {
+  if (host.reserves()) {
     const auto source = host.stack().tcp().source_for(peer, options.local.address);
     if (!source) return tl::unexpected(source.error());
     const auto port = host.tcp_ports().for_connection({*source, options.local.port}, peer);
@@ -161,6 +174,7 @@ Result<std::unique_ptr<TcpSocketImpl>> ChannelTcp::connect(ChannelHost& host, co
   const auto handle = host.stack().tcp().connect(wanted);
   if (!handle) return tl::unexpected(handle.error());
   auto socket = std::make_unique<ChannelTcp>(host, *handle);
+  if (host.local() != nullptr) socket->else_by_kernel_ = options;
   socket->send_out();
   return std::unique_ptr<TcpSocketImpl>(std::move(socket));
 }
@@ -171,7 +185,32 @@ void ChannelTcp::send_out() {
   host_.transmit();
 }
 
+// On the local path: whom the host that was met there does not let in, the kernel may. True: it is over to
+// the kernel.
+bool ChannelTcp::left_to_kernel() noexcept {
+  if (kernel_) return true;
+  const tcp::Connection* c = else_by_kernel_ ? connection() : nullptr;
+  if (c == nullptr || is_connecting(c->state.state)) return false;
+  ConnectOptions options = std::move(*else_by_kernel_);
+  else_by_kernel_.reset();
+  if (c->state.failure == tcp::Failure::none) return false;
+  host_.local()->forget(Protocol::tcp, peer_);
+  options.deadline = kNow;
+  auto opened = KernelTcp::connect(host_, host_.kernel_tcp(), peer_, options);
+  if (!opened) {
+    refused_ = opened.error();
+    return false;
+  }
+  kernel_ = std::move(*opened);
+  host_.stack().tcp().close(handle_);
+  host_.enter(handle_, nullptr);
+  handle_ = {};
+  host_.poller_impl.moved(*this);
+  return true;
+}
+
 std::optional<Error> ChannelTcp::failure() const {
+  if (refused_) return refused_;
   const tcp::Connection* c = connection();
   if (c == nullptr) return kClosedHere;
   if (c->state.failure == tcp::Failure::none) return std::nullopt;
@@ -179,12 +218,13 @@ std::optional<Error> ChannelTcp::failure() const {
 }
 
 Result<void> ChannelTcp::finish_connect(Instant deadline) noexcept {
+  if (left_to_kernel()) return kernel_->finish_connect(deadline);
   const auto over = [&] {
     const tcp::Connection* c = connection();
-    return c == nullptr ||
-           (c->state.state != tcp::State::syn_sent && c->state.state != tcp::State::syn_received);
+    return c == nullptr || !is_connecting(c->state.state);
   };
   if (auto waited = wait_for(host_, deadline, over); !waited) return waited;
+  if (left_to_kernel()) return kernel_->finish_connect(deadline);
   if (const auto error = failure()) {
     told_ = true;
     return tl::unexpected(*error);
@@ -192,7 +232,8 @@ Result<void> ChannelTcp::finish_connect(Instant deadline) noexcept {
   return {};
 }
 
-bool ChannelTcp::something_to_read() const {
+bool ChannelTcp::something_to_read() {
+  if (left_to_kernel()) return true;
   const tcp::Connection* c = connection();
   return c == nullptr || c->receive.readable() != 0 || peer_has_ended(c->state.state);
 }
@@ -200,6 +241,7 @@ bool ChannelTcp::something_to_read() const {
 Result<std::size_t> ChannelTcp::receive(std::span<Bytes> out, Instant deadline) noexcept {
   if (auto waited = wait_for(host_, deadline, [&] { return something_to_read(); }); !waited)
     return tl::unexpected(waited.error());
+  if (kernel_) return kernel_->receive(out, deadline);
   const std::size_t n = host_.stack().tcp().spans(handle_, out);
   if (n == 0) {
     const auto error = failure();
@@ -212,9 +254,13 @@ Result<std::size_t> ChannelTcp::receive(std::span<Bytes> out, Instant deadline) 
   return bytes;
 }
 
-void ChannelTcp::consume(std::size_t bytes) noexcept { host_.stack().tcp().consume(handle_, bytes); }
+void ChannelTcp::consume(std::size_t bytes) noexcept {
+  if (kernel_) return kernel_->consume(bytes);
+  host_.stack().tcp().consume(handle_, bytes);
+}
 
 Result<std::size_t> ChannelTcp::read(std::span<const MutableBytes> to, Instant deadline) noexcept {
+  if (left_to_kernel()) return kernel_->read(to, deadline);
   std::array<Bytes, 16> views;
   std::size_t copied = 0;
   std::size_t at = 0, offset = 0;  // where in `to`
@@ -245,6 +291,7 @@ Result<std::size_t> ChannelTcp::read(std::span<const MutableBytes> to, Instant d
 std::size_t ChannelTcp::write_some(Bytes from) { return host_.stack().tcp().write(handle_, from); }
 
 Result<std::size_t> ChannelTcp::write(std::span<const Bytes> from, More more, Instant deadline) noexcept {
+  if (left_to_kernel()) return kernel_->write(from, more, deadline);
   stack::Tcp& tcp = host_.stack().tcp();
   if (more == More::yes) tcp.set_cork(handle_, true);
   std::size_t total = 0;
@@ -257,6 +304,7 @@ Result<std::size_t> ChannelTcp::write(std::span<const Bytes> from, More more, In
       const tcp::Connection* c = connection();
       const bool over = c == nullptr || c->state.state == tcp::State::closed || c->state.fin_queued;
       if (over) {
+        if (total == 0 && left_to_kernel()) return kernel_->write(from, more, deadline);
         if (total != 0) return total;
         auto error = failure();
         if (error && !told_) {
@@ -283,6 +331,7 @@ Result<std::size_t> ChannelTcp::write(std::span<const Bytes> from, More more, In
 }
 
 Result<void> ChannelTcp::shutdown_write() noexcept {
+  if (left_to_kernel()) return kernel_->shutdown_write();
   if (connection() == nullptr) return tl::unexpected(kClosedHere);
   host_.stack().tcp().shutdown_write(handle_);
   send_out();
@@ -297,12 +346,18 @@ void ChannelTcp::forget() noexcept {
 }
 
 void ChannelTcp::close() noexcept {
+  if (kernel_) host_.poller_impl.forget(this);
+  if (kernel_) return kernel_->close();
   if (!handle_) return;
   host_.stack().tcp().close(handle_);
   forget();
 }
 
 Result<void> ChannelTcp::close_gracefully(Instant deadline) noexcept {
+  if (left_to_kernel()) {
+    host_.poller_impl.forget(this);
+    return kernel_->close_gracefully(deadline);
+  }
   if (connection() == nullptr) return tl::unexpected(kClosedHere);
   if (auto ended = shutdown_write(); !ended) return ended;
   const auto acknowledged = [&] {
@@ -318,17 +373,21 @@ Result<void> ChannelTcp::close_gracefully(Instant deadline) noexcept {
 }
 
 void ChannelTcp::abort() noexcept {
+  if (kernel_) host_.poller_impl.forget(this);
+  if (kernel_) return kernel_->abort();
   if (!handle_) return;
   host_.stack().tcp().abort(handle_);
   forget();
 }
 
 Result<void> ChannelTcp::set_options(const TcpOptions& options) noexcept {
+  if (left_to_kernel()) return kernel_->set_options(options);
+  if (else_by_kernel_) else_by_kernel_->tcp = options;
   stack::Tcp& tcp = host_.stack().tcp();
   tcp::Settings* settings = tcp.settings(handle_);
   if (settings == nullptr) return tl::unexpected(kClosedHere);
   const tcp::Settings before = *settings;
-  *settings = settings_of(options);
+  *settings = tcp_settings(host_, options);
   settings->cork = before.cork;
   if (options.no_delay && !before.no_delay) tcp.set_no_delay(handle_, true);
   tcp.set_keepalive(handle_, options.keepalive);
@@ -338,6 +397,8 @@ Result<void> ChannelTcp::set_options(const TcpOptions& options) noexcept {
 }
 
 Result<void> ChannelTcp::set_no_delay(bool on) noexcept {
+  if (left_to_kernel()) return kernel_->set_no_delay(on);
+  if (else_by_kernel_) else_by_kernel_->tcp.no_delay = on;
   stack::Tcp& tcp = host_.stack().tcp();
   if (tcp.find(handle_) == nullptr) return tl::unexpected(kClosedHere);
   tcp.set_no_delay(handle_, on);
@@ -346,6 +407,7 @@ Result<void> ChannelTcp::set_no_delay(bool on) noexcept {
 }
 
 TcpInfo ChannelTcp::info() const noexcept {
+  if (kernel_) return kernel_->info();
   const tcp::TcpInfo in = host_.stack().tcp().info(handle_);
   TcpInfo out;
   out.state = to_linux(in.state);
@@ -389,20 +451,24 @@ TcpInfo ChannelTcp::info() const noexcept {
 }
 
 std::size_t ChannelTcp::readable() const noexcept {
+  if (kernel_) return kernel_->readable();
   const tcp::Connection* c = connection();
   return c == nullptr ? 0 : c->receive.readable();
 }
 
-std::size_t ChannelTcp::writable() const noexcept { return host_.stack().tcp().writable(handle_); }
+std::size_t ChannelTcp::writable() const noexcept {
+  if (kernel_) return kernel_->writable();
+  return host_.stack().tcp().writable(handle_);
+}
 
 std::uint32_t ChannelTcp::readiness() noexcept {
+  if (left_to_kernel()) return kernel_->readiness();
   const tcp::Connection* c = connection();
   if (c == nullptr) return kError;
   std::uint32_t ready = 0;
   if (something_to_read()) ready |= kReadable;
   if (c->state.failure != tcp::Failure::none && !told_) ready |= kError | kReadable | kWritable;
-  const bool connecting =
-      c->state.state == tcp::State::syn_sent || c->state.state == tcp::State::syn_received;
+  const bool connecting = is_connecting(c->state.state);
   const bool room = c->state.state == tcp::State::closed || host_.stack().tcp().may_write(handle_);
   if (!connecting && room) ready |= kWritable;
   return ready;
@@ -431,7 +497,7 @@ Result<std::unique_ptr<TcpListenerImpl>> ChannelTcpListener::open(ChannelHost& h
                           .ttl = options.tcp.ttl,
                           .tos = options.tcp.tos,
                           .lease = listener->lease_,
-                          .settings = settings_of(options.tcp)};
+                          .settings = tcp_settings(host, options.tcp)};
   const auto handle = listen_on(host.stack().tcp(), wanted);
   listener->local_ = wanted.local;
   if (!handle) {

@@ -1,12 +1,16 @@
 // TCP sockets on a channel path: connections and listeners of the stack, and the waiting for them.
 #pragma once
 
+#include <optional>
+
 #include "api/tcp_impl.hpp"
 #include "stack/tcp.hpp"
 
 namespace netchannel {
 
 class ChannelHost;
+
+tcp::Settings tcp_settings(const ChannelHost& host, const TcpOptions& options);
 
 class ChannelTcp final : public TcpSocketImpl {
  public:
@@ -28,19 +32,20 @@ class ChannelTcp final : public TcpSocketImpl {
   Result<void> set_options(const TcpOptions& options) noexcept override;
   Result<void> set_no_delay(bool on) noexcept override;
   TcpInfo info() const noexcept override;
-  Endpoint local() const override { return local_; }
+  Endpoint local() const override { return kernel_ ? kernel_->local() : local_; }
   Endpoint peer() const override { return peer_; }
   std::size_t readable() const noexcept override;
   std::size_t writable() const noexcept override;
-  bool accelerated() const noexcept override { return true; }
+  bool accelerated() const noexcept override { return kernel_ == nullptr; }
 
   std::uint32_t readiness() noexcept override;
-  int fd() const noexcept override { return -1; }
+  int fd() const noexcept override { return kernel_ ? kernel_->fd() : -1; }
   HostImpl& host() noexcept override;
 
  private:
   const tcp::Connection* connection() const;
-  bool something_to_read() const;
+  bool left_to_kernel() noexcept;
+  bool something_to_read();
   std::size_t write_some(Bytes from);
   void send_out();
   std::optional<Error> failure() const;
@@ -49,6 +54,9 @@ class ChannelTcp final : public TcpSocketImpl {
   ChannelHost& host_;
   stack::TcpHandle handle_;
   Endpoint local_, peer_;
+  std::optional<ConnectOptions> else_by_kernel_;  // local path, until connected: what to ask the kernel for
+  std::unique_ptr<TcpSocketImpl> kernel_;         // which has it now
+  std::optional<Error> refused_;                  // by the kernel too
   bool told_ = false;  // the failure has been returned once; then it is the end of the stream
 };
 

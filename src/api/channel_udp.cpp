@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "api/channel_host.hpp"
+#include "device/clock.hpp"
 
 namespace netchannel {
 namespace {
@@ -27,6 +28,19 @@ Error to_error(const stack::SocketError& error) {
   }
 }
 
+SendStatus status_of(ErrorCode code, SendStatus otherwise) {
+  switch (code) {
+    case ErrorCode::refused:
+      return SendStatus::refused;
+    case ErrorCode::message_too_long:
+      return SendStatus::message_too_long;
+    case ErrorCode::unreachable:
+      return SendStatus::unreachable;
+    default:
+      return otherwise;
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ChannelUdp>> ChannelUdp::open(ChannelHost& host, const Endpoint& local,
@@ -39,7 +53,7 @@ Result<std::unique_ptr<ChannelUdp>> ChannelUdp::open(ChannelHost& host, const En
                 EADDRNOTAVAIL);
   }
   socket->bound_ = local;
-  if (host.steered()) {
+  if (host.reserves()) {
     auto reserved = control::Reservation::open(Protocol::udp, local,
                                                {.reuse_address = options.reuse_address,
                                                 .reuse_port = options.reuse_port,
@@ -64,10 +78,12 @@ Result<std::unique_ptr<ChannelUdp>> ChannelUdp::open(ChannelHost& host, const En
   if (auto watched = host.watch(*socket, fd); !watched) return tl::unexpected(watched.error());
   if (auto claimed = socket->claims_.set(socket->bound_, {}); !claimed)
     return tl::unexpected(claimed.error());
+  if (host.local() != nullptr) host.local()->offer(Protocol::udp, socket->bound_, options.v6_only);
   return socket;
 }
 
 ChannelUdp::~ChannelUdp() {
+  if (handle_ && host_.local() != nullptr) host_.local()->withdraw(Protocol::udp, bound_, options_.v6_only);
   if (handle_) {
     host_.enter(handle_, nullptr);
     host_.stack().close_udp(handle_);
@@ -87,6 +103,7 @@ Result<void> ChannelUdp::connect(const Endpoint& peer) {
     host_.stack().disconnect_udp(handle_);
     peer_ = {};
   } else {
+    if (host_.local() != nullptr) return connect_by_kernel(peer);
     if (auto connected = host_.stack().connect_udp(handle_, peer); !connected) return connected;
     peer_ = peer;
   }
@@ -95,6 +112,16 @@ Result<void> ChannelUdp::connect(const Endpoint& peer) {
     if (auto connected = reservation_->connect(peer_); !connected) return connected;
   }
   return claims_.set(bound_, peer_);
+}
+
+// On the local path the kernel knows from which address a peer is reached.
+Result<void> ChannelUdp::connect_by_kernel(const Endpoint& peer) {
+  if (auto connected = reservation_->connect(peer); !connected) return connected;
+  const auto source = reservation_->source();
+  if (auto connected = host_.stack().connect_udp(handle_, peer, source); !connected) return connected;
+  peer_ = peer;
+  (void)host_.local()->reach_soon(Protocol::udp, peer, device::monotonic_now());
+  return {};
 }
 
 std::size_t ChannelUdp::take(std::span<Datagram> out) {
@@ -120,6 +147,7 @@ Result<std::size_t> ChannelUdp::receive(std::span<Datagram> out, Wait wait) noex
     }
     if (n == 0) {
       if (const auto error = stack.take_error(handle_)) return tl::unexpected(to_error(*error));
+      if (const auto error = std::exchange(slow_error_, std::nullopt)) return tl::unexpected(*error);
     }
     if (polled && least == 0) return n;
     if (host_.poll()) {
@@ -166,7 +194,13 @@ void ChannelUdp::send_by_kernel(std::span<const OutDatagram> in, std::span<SendS
     std::size_t source = i;
     while (in[source].same && in[source].payload.empty() && source > 0) --source;
     const Endpoint& peer = in[i].peer == Endpoint{} ? peer_ : in[i].peer;
-    if (reservation_->send_to(in[source].payload, peer)) statuses[i] = SendStatus::queued;
+    if (host_.local() != nullptr && host_.local()->reach_soon(Protocol::udp, peer, device::monotonic_now())) {
+      const OutDatagram again{in[source].payload, in[i].peer, false};
+      (void)host_.stack().send(handle_, {&again, 1}, statuses.subspan(i, 1));
+      if (statuses[i] != SendStatus::not_on_wire) continue;
+    }
+    const auto sent = reservation_->send_to(in[source].payload, peer);
+    statuses[i] = sent ? SendStatus::queued : status_of(sent.error().code, statuses[i]);
   }
 }
 
@@ -176,6 +210,12 @@ std::uint64_t ChannelUdp::take_slow_path() {
   std::uint64_t calls = 0;
   for (; calls < kMost; ++calls) {
     const auto got = reservation_->receive();
+    // Elsewhere the stack sees the ICMP error itself.
+    if (!got && host_.local() != nullptr) {
+      slow_error_ = got.error();
+      host_.poller_impl.wake(*this);
+      continue;
+    }
     if (!got || !*got) break;
     Endpoint to = (*got)->local;
     to.port = bound_.port;
@@ -190,7 +230,8 @@ std::size_t ChannelUdp::pending() const noexcept {
 }
 
 std::uint32_t ChannelUdp::readiness() noexcept {
-  return (host_.stack().readable(handle_) ? kReadable : 0u) | kWritable;
+  const bool readable = host_.stack().readable(handle_) || slow_error_;
+  return (readable ? kReadable : 0u) | kWritable;
 }
 
 }  // namespace netchannel

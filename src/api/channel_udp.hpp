@@ -40,6 +40,7 @@ class ChannelUdp final : public UdpSocketImpl {
   ChannelUdp(ChannelHost& host, const UdpOptions& options)
       : host_(host), options_(options), claims_(host, Protocol::udp, options.v6_only) {}
   std::size_t take(std::span<Datagram> out);
+  Result<void> connect_by_kernel(const Endpoint& peer);
   void send_by_kernel(std::span<const OutDatagram> in, std::span<SendStatus> statuses);
 
   ChannelHost& host_;
@@ -47,6 +48,7 @@ class ChannelUdp final : public UdpSocketImpl {
   Endpoint bound_;
   Endpoint peer_;
   std::optional<control::Reservation> reservation_;  // none on a bare device
+  std::optional<Error> slow_error_;                  // of the kernel's socket, not told yet
   stack::UdpHandle handle_;
   ClaimSet claims_;
 };

@@ -23,6 +23,7 @@ constexpr std::array kPaths = {
     PathName{Path::xdp, "xdp"},
     PathName{Path::bulk, "bulk"},
     PathName{Path::tap, "tap"},
+    PathName{Path::local, "local"},
 };
 
 void relax() {
@@ -63,7 +64,7 @@ std::optional<WaitMode> parse_wait_mode(std::string_view name) {
   return std::nullopt;
 }
 
-bool HostImpl::idle(Instant deadline, int also) {
+bool HostImpl::idle(Instant deadline, int also, short events) {
   counters.add(Counter::host_empty_polls);
   if (options.wait == WaitMode::spin) {
     relax();
@@ -78,16 +79,16 @@ bool HostImpl::idle(Instant deadline, int also) {
     }
   }
   const bool poller_only = passive && also >= 0;
-  return (!poller_only && !prepare_sleep()) || sleep(now, deadline, also);
+  return (!poller_only && !prepare_sleep()) || sleep(now, deadline, {also, events, 0});
 }
 
-bool HostImpl::sleep(Instant now, Instant deadline, int also) {
+bool HostImpl::sleep(Instant now, Instant deadline, pollfd also) {
   std::array<pollfd, 16> fds;
   std::size_t n = 0;
-  if (!passive || also < 0) {
+  if (!passive || also.fd < 0) {
     for (const int fd : sleep_fds) fds[n++] = pollfd{fd, POLLIN, 0};
   }
-  if (also >= 0) fds[n++] = pollfd{also, POLLIN, 0};
+  if (also.fd >= 0) fds[n++] = also;
   const Instant until = earlier(deadline, next_deadline());
   if (until <= now) return true;
   const Duration left = until - now;
@@ -195,7 +196,8 @@ bool Host::poll() {
 
 void Host::wait(Instant deadline) {
   const auto lock = impl_->hold();
-  (void)impl_->idle(deadline);
+  int also = -1;
+  if (impl_->watch_all(also)) (void)impl_->idle(deadline, also);
 }
 Instant Host::now() const { return device::monotonic_now(); }
 Poller& Host::poller() { return impl_->poller; }

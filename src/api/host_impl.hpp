@@ -35,10 +35,13 @@ struct HostImpl {
   virtual Instant next_deadline() const = 0;
   virtual std::uint64_t counter(Counter counter) const = 0;
   virtual std::uint64_t syscalls() const = 0;
+  // Before a wait for anything at all: `also` becomes a descriptor that is readable when a socket is that
+  // poll() does not serve. False: one has something already.
+  virtual bool watch_all(int&) { return true; }
 
   // Called by whoever has polled and found nothing: spins or sleeps as the wait mode says, until the deadline
   // at the latest. `also` is one more descriptor to wake up for, or -1. False: a signal came while asleep.
-  bool idle(Instant deadline, int also = -1);
+  bool idle(Instant deadline, int also = -1, short events = POLLIN);
   // Around each call from outside: keeps the keeper away. Empty without one.
   std::unique_lock<std::mutex> hold() { return keeper ? keeper->hold() : std::unique_lock<std::mutex>(); }
   // Something was found: the next idle() starts to spin anew.
@@ -63,7 +66,7 @@ struct HostImpl {
   std::unique_ptr<Keeper> keeper;  // to be stopped before anything that poll() uses goes
 
  private:
-  bool sleep(Instant now, Instant deadline, int also);
+  bool sleep(Instant now, Instant deadline, pollfd also);
   Instant idle_since;  // zero: not idle
 };
 

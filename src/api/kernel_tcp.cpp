@@ -95,9 +95,27 @@ void KernelTcpBase::leave(Pollable& self) noexcept {
   watched_ = true;  // a closed descriptor has left the host's epoll instance, and is not put there again
 }
 
+// On a host that has a loop to turn, too: its other sockets are not to be kept waiting.
+template <class Ask>
+auto KernelTcpBase::ask_and_turn(Instant deadline, short events, const Ask& ask) noexcept
+    -> decltype(ask(Blocking::no)) {
+  for (;;) {
+    auto answer = ask(Blocking::no);
+    if (answer || answer.error().code != ErrorCode::would_block || deadline == kNow) return answer;
+    if (host_.poll()) {
+      host_.busy();
+      continue;
+    }
+    if (deadline != kForever && device::monotonic_now() >= deadline) return tl::unexpected(deadline_passed());
+    if (!host_.idle(deadline, descriptor(), events))
+      return fail(ErrorCode::interrupted, "a signal came while waiting", EINTR);
+  }
+}
+
 template <class Ask>
 auto KernelTcpBase::ask_until(Instant deadline, short events, const Ask& ask) noexcept
     -> decltype(ask(Blocking::no)) {
+  if (!host_.passive) return ask_and_turn(deadline, events, ask);
   const WaitMode mode = host_.options.wait;
   if (mode == WaitMode::block && deadline == kForever) return ask(Blocking::yes);
   Instant began;
@@ -126,7 +144,8 @@ KernelTcp::~KernelTcp() { close(); }
 Result<std::unique_ptr<TcpSocketImpl>> KernelTcp::connect(HostImpl& host, KernelTcpSockets& siblings,
                                                           const Endpoint& peer,
                                                           const ConnectOptions& options) {
-  const bool in_the_call = host.options.wait == WaitMode::block && options.deadline == kForever;
+  const bool in_the_call =
+      host.passive && host.options.wait == WaitMode::block && options.deadline == kForever;
   const Blocking blocking = in_the_call ? Blocking::yes : Blocking::no;
   auto opened =
       kernel::TcpSocket::open(peer, options.local, kernel_options(options.tcp), blocking, siblings.syscalls);

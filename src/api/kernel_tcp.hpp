@@ -52,6 +52,9 @@ class KernelTcpBase {
   template <class Ask>
   auto ask_until(Instant deadline, short events, const Ask& ask) noexcept
       -> decltype(ask(kernel::Blocking::no));
+  template <class Ask>
+  auto ask_and_turn(Instant deadline, short events, const Ask& ask) noexcept
+      -> decltype(ask(kernel::Blocking::no));
   virtual bool holds_bytes() const noexcept { return false; }
   virtual int descriptor() const noexcept = 0;
 

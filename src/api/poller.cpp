@@ -103,6 +103,18 @@ void PollerImpl::forget(Pollable* socket) {
   if (socket->watched != nullptr) (void)remove(socket);
 }
 
+// It may be in the middle of being asked: the entry stays where it is.
+void PollerImpl::moved(Pollable& socket) {
+  if (socket.watched == nullptr || !open()) return;
+  PollerEntry& entry = *socket.watched;
+  entry.fd = socket.fd();
+  epoll_event event{};
+  event.events = to_epoll(entry.interest);
+  event.data.ptr = &entry;
+  (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, entry.fd, &event);
+  heat(entry);
+}
+
 // Level-triggered: who is ready stays in the list, behind the others. On a kernel path nobody says that
 // something has happened, so everybody stays.
 std::size_t PollerImpl::look_at_sockets(std::span<Event> out) {

@@ -34,6 +34,8 @@ class PollerImpl {
   Result<void> remove(int foreign_fd);
   // A socket that goes away is forgotten.
   void forget(Pollable* socket);
+  // It has another descriptor now.
+  void moved(Pollable& socket);
   // Something has happened to the socket: it is asked in the next wait.
   void wake(Pollable& socket) {
     if (socket.watched != nullptr) heat(*socket.watched);

@@ -174,6 +174,12 @@ Result<void> Reservation::connect(const Endpoint& peer) {
   return {};
 }
 
+IpAddress Reservation::source() const {
+  Name now;
+  if (::getsockname(fd_.get(), now.address(), &now.length) != 0) return {};
+  return to_endpoint(now).address;
+}
+
 Result<void> Reservation::disconnect() {
   Name none;
   none.storage.ss_family = AF_UNSPEC;

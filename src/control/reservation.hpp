@@ -51,6 +51,8 @@ class Reservation {
   // not_permitted (broadcast), address_in_use (on disconnecting, if a port that the kernel had chosen was
   // taken in that moment).
   Result<void> connect(const Endpoint& peer);
+  // UDP. The address that a connected socket sends from; unspecified if it cannot be told.
+  IpAddress source() const;
   // UDP. Never waits; no value: nothing there. Errors: refused, unreachable, message_too_long (told once, by
   // ICMP, to a connected socket), system.
   Result<std::optional<SlowDatagram>> receive();

@@ -39,6 +39,9 @@ inline constexpr Way kWays[] = {
     kKeeperWay,
     {"bulk", Path::bulk},
     {"tap", Path::tap},
+    {"local", Path::local},
+    {"local_blocking", Path::local, XdpOptions::Mode::automatic, WaitMode::block},
+    {"local_keeper", Path::local, XdpOptions::Mode::automatic, WaitMode::adaptive, 1500, true, true},
 };
 
 class OnEveryPath : public testkit::VethPair, public ::testing::WithParamInterface<Way> {
@@ -73,6 +76,11 @@ class OnEveryPath : public testkit::VethPair, public ::testing::WithParamInterfa
   }
 
   bool tap() const { return GetParam().path == Path::tap; }
+  // The peer is the kernel's, whom the local path leaves to the kernel.
+  bool by_kernel() const {
+    const Path path = GetParam().path;
+    return path == Path::kernel || path == Path::kernel_batched || path == Path::local;
+  }
   IpAddress ours(bool v6 = false) const {
     if (tap()) return *IpAddress::parse(v6 ? "fd88::1" : "10.88.0.1");
     return v6 ? kOurV6 : kOurV4;

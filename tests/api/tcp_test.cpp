@@ -108,7 +108,7 @@ TEST_P(TcpOnEveryPath, AKernelClientIsAcceptedAndServed) {
     EXPECT_EQ(*n, 4u);
     ASSERT_TRUE(mine.write(bytes("pong!"), More::no, soon()));
     EXPECT_EQ(heard(other, 5), "pong!");
-    EXPECT_EQ(mine.accelerated(), GetParam().path != Path::kernel && GetParam().path != Path::kernel_batched);
+    EXPECT_EQ(mine.accelerated(), !by_kernel());
   }
 }
 
