@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 
 #include "lab/command.hpp"
 #include "lab/namespaces.hpp"
@@ -232,6 +233,38 @@ LabResult<void> address_side(const Plan& plan, Side side) {
   return run_all(commands);
 }
 
+bool has_cubic() {
+  std::ifstream file("/proc/sys/net/ipv4/tcp_available_congestion_control");
+  std::string name;
+  while (file >> name && name != "cubic") {
+  }
+  return name == "cubic";
+}
+
+// A system whose default is BBR paces with timers, which cost its TCP up to half of its speed on a machine
+// whose timers are a hypervisor's: the kernel is not at its best, and differs from ours, which has CUBIC. By
+// route, because only the first network namespace may change the default, and because programs then need no
+// option.
+LabResult<void> settle_congestion_control(const Plan& plan, Side side) {
+  if (!has_cubic()) return {};
+  const std::string name = plan.namespace_name(side);
+  const auto with_cubic = [&](const char* family, Arguments route) {
+    Arguments command{"ip", "-n", name, family, "route", "replace"};
+    command.insert(command.end(), route.begin(), route.end());
+    command.insert(command.end(), {"congctl", "cubic"});
+    return command;
+  };
+  const std::string v4 = plan.v4(side).address.to_string();
+  std::vector<Arguments> commands{with_cubic("-4", {plan.link_v4().to_string(), "dev", kInterface, "proto",
+                                                    "kernel", "scope", "link", "src", v4}),
+                                  with_cubic("-4", {"local", "127.0.0.1", "dev", "lo", "table", "local",
+                                                    "proto", "kernel", "scope", "host", "src", "127.0.0.1"})};
+  if (has_ipv6())
+    commands.push_back(with_cubic(
+        "-6", {plan.link_v6().to_string(), "dev", kInterface, "proto", "kernel", "metric", "256"}));
+  return run_all(commands);
+}
+
 LabResult<void> impair_side(const LabOptions& options, const Plan& plan, Side side) {
   Arguments command{"tc",   "-n",   plan.namespace_name(side), "qdisc", "add", "dev", kInterface,
                     "root", "netem"};
@@ -297,6 +330,7 @@ LabResult<void> make(const LabOptions& options, const Plan& plan) {
   if (auto done = make_veth(options, plan); !done) return done;
   for (const Side side : {Side::a, Side::b}) {
     if (auto done = address_side(plan, side); !done) return done;
+    if (auto done = settle_congestion_control(plan, side); !done) return done;
     if (!wants_netem(options)) continue;
     if (auto done = impair_side(options, plan, side); !done) return done;
   }

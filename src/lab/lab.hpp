@@ -8,7 +8,8 @@
 //      |       eth0 ------|------- veth ------|------ eth0       |
 //      +------------------+                   +------------------+          addresses: plan.hpp
 //
-// Both sides have lo up, forward, and skip duplicate address detection, so that addresses work at once. Needs
+// Both sides have lo up, forward, and skip duplicate address detection, so that addresses work at once. The
+// kernel's TCP is CUBIC over eth0 and to 127.0.0.1, whatever the system's default is, as ours is. Needs
 // root, or enter_user_namespace() (user_namespace.hpp) first. Any thread, one at a time; up() and down()
 // exclude each other between processes.
 //

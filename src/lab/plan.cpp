@@ -54,6 +54,8 @@ std::string Plan::namespace_name(Side side) const {
 
 Prefix Plan::v4(Side side) const { return {v4_of(kVeth4, number_, side == Side::a ? 1 : 2), 24}; }
 Prefix Plan::v6(Side side) const { return {v6_of({kVeth6, 0, 0, number_}, side == Side::a ? 1 : 2), 64}; }
+Prefix Plan::link_v4() const { return {v4_of(kVeth4, number_, 0), 24}; }
+Prefix Plan::link_v6() const { return {v6_of({kVeth6, 0, 0, number_}, 0), 64}; }
 
 TapPlan Plan::tap(Side side, unsigned index) const {
   const unsigned subnet4 = first_tap_v4(side) + 4 * index;

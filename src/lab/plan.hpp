@@ -48,6 +48,8 @@ class Plan {
   std::string namespace_name(Side side) const;  // for `ip netns`: "ncdefault-a"
   Prefix v4(Side side) const;                   // of eth0
   Prefix v6(Side side) const;
+  Prefix link_v4() const;  // the network of both eth0
+  Prefix link_v6() const;
   TapPlan tap(Side side, unsigned index = 0) const;  // index below kTapsPerSide
   Prefix taps_v4(Side side) const;                   // the network of all TAPs of a side
   Prefix taps_v6(Side side) const;

@@ -36,6 +36,22 @@ TEST_F(LabTest, LoopbackWorksInEachSide) {
   }
 }
 
+// Whatever the system's default is; a connection has it from its route as soon as it begins.
+TEST_F(LabTest, TcpOverTheLinkAndTheLoopbackIsCubic) {
+  const std::string name = lab();
+  const Plan plan(name);
+  for (const std::string& peer : {plan.v4(Side::b).address.to_string(), plan.v6(Side::b).address.to_string(),
+                                  std::string("127.0.0.1")}) {
+    EXPECT_EQ(shell("ip netns exec " + plan.namespace_name(Side::a) + " python3 -c '" +
+                    "from socket import *\n" + "s = socket(AF_INET6 if \":\" in \"" + peer +
+                    "\" else AF_INET, SOCK_STREAM)\n" + "s.setblocking(False)\n" + "s.connect_ex((\"" + peer +
+                    "\", 9))\n" + "used = s.getsockopt(IPPROTO_TCP, TCP_CONGESTION, 16).rstrip(b\"\\0\")\n" +
+                    "exit(used != b\"cubic\")'"),
+              0)
+        << peer;
+  }
+}
+
 TEST_F(LabTest, ItIsWhatItWasAskedToBe) {
   const std::string name = lab({.name = "shape", .mtu = 9000, .queues = 3});
   EXPECT_EQ(shell("ip netns list | grep -q '^ncshape-a'"), 0);

@@ -16,6 +16,8 @@ TEST(PlanTest, TheDefaultLabIsAsDocumented) {
   EXPECT_EQ(plan.v4(Side::b).to_string(), "10.77.1.2/24");
   EXPECT_EQ(plan.v6(Side::a).to_string(), "fd77:0:0:1::1/64");
   EXPECT_EQ(plan.v6(Side::b).to_string(), "fd77:0:0:1::2/64");
+  EXPECT_EQ(plan.link_v4().to_string(), "10.77.1.0/24");
+  EXPECT_EQ(plan.link_v6().to_string(), "fd77:0:0:1::/64");
   const TapPlan tap = plan.tap(Side::b, 1);
   EXPECT_EQ(tap.kernel_v4.to_string(), "10.78.1.133/30");
   EXPECT_EQ(tap.stack_v4.to_string(), "10.78.1.134/30");
