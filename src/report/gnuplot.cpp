@@ -30,6 +30,13 @@ std::string in_quotes(std::string_view text) {
   return out + "\"";
 }
 
+// A label of a tick is a format to gnuplot.
+std::string tick_label(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c == '%' ? "%%" : std::string(1, c);
+  return in_quotes(out);
+}
+
 std::string cell(const std::optional<double>& value) { return value ? fmt::format("{:.9g}", *value) : "?"; }
 
 // A percentile's place on its axis, as the picture in the report has it.
@@ -78,7 +85,7 @@ std::string data_of(const Chart& chart) {
 std::string tics(const char* axis, const std::vector<double>& values) {
   std::string out = fmt::format("set {}tics (", axis);
   for (std::size_t i = 0; i < values.size(); ++i)
-    out += fmt::format("{}{} {:.9g}", i > 0 ? ", " : "", in_quotes(count_label(values[i])), values[i]);
+    out += fmt::format("{}{} {:.9g}", i > 0 ? ", " : "", tick_label(count_label(values[i])), values[i]);
   return out + ")\n";
 }
 
@@ -89,8 +96,8 @@ std::string axis_of(const char* name, const Axis& axis) {
   if (axis.scale == Scale::log10) out += fmt::format("set logscale {} 10\n", name);
   if (axis.scale == Scale::percentile)
     out +=
-        "set xtics (\"0 %\" 0, \"50 %\" 0.30103, \"90 %\" 1, \"99 %\" 2, \"99.9 %\" 3, \"99.99 %\" 4, "
-        "\"99.999 %\" 5)\n";
+        "set xtics (\"0 %%\" 0, \"50 %%\" 0.30103, \"90 %%\" 1, \"99 %%\" 2, \"99.9 %%\" 3, \"99.99 %%\" 4, "
+        "\"99.999 %%\" 5)\n";
   if (!axis.at.empty() && axis.at.size() <= 20) out += tics(name, axis.at);
   out += fmt::format("set {}range [{}:*]\n", name, axis.from_zero ? "0" : "*");
   if (axis.scale == Scale::linear || axis.scale == Scale::log10)
@@ -98,10 +105,13 @@ std::string axis_of(const char* name, const Axis& axis) {
   return out;
 }
 
-std::string style_of(const Series& series) {
-  return fmt::format("lc rgb {} dt {} lw 2 pt {} ps 0.8",
-                     in_quotes(kColours[series.look.colour % kColours.size()]),
-                     kDashes[series.look.dash % kDashes.size()], kMarks[series.look.colour % kMarks.size()]);
+// "with lines", its colour, dashes and marks.
+std::string style_of(const Look& look, std::string_view with) {
+  std::string out =
+      fmt::format("with {} lc rgb {} lw 2", with, in_quotes(kColours[look.colour % kColours.size()]));
+  if (with.starts_with("lines")) out += fmt::format(" dt {}", kDashes[look.dash % kDashes.size()]);
+  if (with != "lines") out += fmt::format(" pt {} ps 0.8", kMarks[look.colour % kMarks.size()]);
+  return out;
 }
 
 // One "plot" command for the series of a panel; `index` counts the blocks of the data file.
@@ -113,17 +123,16 @@ std::string plot_of(const Chart& chart, const Panel& panel, std::size_t& index,
   const std::string file = in_quotes(chart.id + ".dat");
   for (const auto& [of, series] : drawn_series(chart)) {
     if (of != &panel) continue;
-    const std::string style = style_of(*series);
     const bool title = series->in_legend && named.insert(series->name).second;
     const std::string key = title ? "title " + in_quotes(series->name) : "notitle";
     const char* with = series->line && series->marks ? "linespoints" : series->line ? "lines" : "points";
     if (series->line || series->marks)
-      add(fmt::format("{} index {} using 1:2 with {} {} {}", file, index, with, style, key));
+      add(fmt::format("{} index {} using 1:2 {} {}", file, index, style_of(series->look, with), key));
     const bool intervals = std::any_of(series->points.begin(), series->points.end(),
                                        [](const Point& point) { return point.low && point.high; });
     if (intervals)
-      add(fmt::format("{} index {} using 1:2:3:4 with {} {} notitle", file, index,
-                      rows ? "xerrorbars" : "yerrorbars", style));
+      add(fmt::format("{} index {} using 1:2:3:4 {} notitle", file, index,
+                      style_of(series->look, rows ? "xerrorbars" : "yerrorbars")));
     ++index;
   }
   return out.empty() ? "" : out + "\n";
@@ -132,7 +141,7 @@ std::string plot_of(const Chart& chart, const Panel& panel, std::size_t& index,
 std::string rows_of(const Chart& chart) {
   std::string out = fmt::format("set yrange [{}:-0.6]\nset ytics (", chart.rows.size());
   for (std::size_t i = 0; i < chart.rows.size(); ++i) {
-    out += fmt::format("{}{} {}", i > 0 ? ", " : "", in_quotes(chart.rows[i].name), i);
+    out += fmt::format("{}{} {}", i > 0 ? ", " : "", tick_label(chart.rows[i].name), i);
   }
   out += ")\nunset ylabel\nset key off\n";
   if (chart.reference) {

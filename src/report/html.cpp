@@ -14,7 +14,7 @@
 namespace netchannel::report {
 namespace {
 
-constexpr std::size_t kShownCharts = 6;  // of a section; the rest can be unfolded
+constexpr std::size_t kShownCharts = 8;  // of a section; the rest can be unfolded
 constexpr std::size_t kShownTables = 8;
 constexpr std::size_t kMostEmbedded = 4 << 20;  // bytes of JSON inside the page
 
@@ -99,6 +99,21 @@ std::string figure(const Chart& chart) {
                      caption, svg_of(chart));
 }
 
+// What all pictures of a section have in common, said once.
+std::string introduction(Section section) {
+  if (section == Section::runs)
+    return element(
+        "p",
+        "A mark for each run, hollow if it carries a flag; below it the mean over the runs that count, "
+        "with its interval.");
+  if (section == Section::ratios)
+    return element(
+        "p",
+        "A path over its baseline, with the interval of the ratio; hollow: it holds 1, so no difference "
+        "is shown.");
+  return "";
+}
+
 std::string figures(const std::vector<Chart>& charts, Section wanted) {
   std::vector<std::string> all;
   for (const Chart& chart : charts) {
@@ -107,7 +122,7 @@ std::string figures(const std::vector<Chart>& charts, Section wanted) {
   std::string shown, hidden;
   for (std::size_t i = 0; i < all.size(); ++i) (i < kShownCharts ? shown : hidden) += all[i];
   if (shown.empty()) return "";
-  std::string out = "<div class=\"figures\">\n" + shown + "</div>\n";
+  std::string out = introduction(wanted) + "<div class=\"figures\">\n" + shown + "</div>\n";
   if (!hidden.empty())
     out += folded(fmt::format("{} more", all.size() - kShownCharts),
                   "<div class=\"figures\">\n" + hidden + "</div>\n");
@@ -133,16 +148,15 @@ std::string megabits(const CellView& cell, const Row& row) {
 std::string cell_table(const Json& document, const CellView& cell) {
   const bool latency = has_latency(cell), loss = has_loss(cell);
   std::vector<std::string> heads = {
-      "path", "wait", rate_unit_of(cell) == "bytes" ? "writes a second" : rate_unit_of(cell) + " a second",
-      "Mbit/s"};
+      "path", rate_unit_of(cell) == "bytes" ? "writes a second" : rate_unit_of(cell) + " a second", "Mbit/s"};
   if (latency) heads.insert(heads.end(), {"p50, \u00b5s", "p99, \u00b5s"});
   if (loss) heads.emplace_back("lost, %");
   const std::string unit = unit_of(cell);
   heads.insert(heads.end(), {"CPU of both ends, \u00b5s a " + unit, "CPU of the machine, \u00b5s a " + unit,
                              "syscalls a message"});
-  HtmlTable table(heads, 2);
+  HtmlTable table(heads, 1);
   for (const Row& row : cell.rows) {
-    std::vector<std::string> cells = {row.path, row.wait, per_second(cell, row), megabits(cell, row)};
+    std::vector<std::string> cells = {row.path + " " + row.wait, per_second(cell, row), megabits(cell, row)};
     if (latency) {
       cells.push_back(significant(row.median_of_all("latency_p50_us")));
       cells.push_back(significant(row.median_of_all("latency_p99_us")));

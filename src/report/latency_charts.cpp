@@ -214,7 +214,7 @@ void add_search_charts(const Source& source, std::vector<Chart>& charts) {
     chart.panels.resize(1);
     for (const Contestant& who : source.contestants.all()) {
       Series series{.name = who.name, .look = look_of(who), .line = false};
-      series.in_legend = false;
+      series.in_legend = series.marks = false;
       Range all;
       for (const Json* block : cell.blocks) {
         const Json& ndr = get_part(*block, "ndr");

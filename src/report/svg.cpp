@@ -1,5 +1,5 @@
 // Charts as SVG: no font, script or style from elsewhere, colours by class so that one page can be light,
-// dark or printed. A chart is 460 units wide, which on a telephone is shown a little smaller and beside
+// dark or printed. A chart is 420 units wide, which on a telephone is shown a little smaller and beside
 // another on a desk a little larger, with text that can be read on both. Labels that would touch each other
 // are left out, by a guess of their width that is rather too large.
 #include <fmt/format.h>
@@ -15,11 +15,12 @@
 namespace netchannel::report {
 namespace {
 
-constexpr double kWidth = 460;
+constexpr double kWidth = 420;
 constexpr double kLine = 17;         // of text
 constexpr double kPlotHeight = 190;  // of a panel
 constexpr double kRowHeight = 20;
 constexpr double kEdge = 6;
+constexpr double kTickRoom = 42;  // along x, for a tick and its label
 constexpr double kMark = 3.4;
 constexpr std::size_t kColours = 8;
 constexpr std::size_t kDashes = 4;
@@ -163,10 +164,15 @@ double draw_legend(Drawing& drawing, const Chart& chart, double y) {
   return y + 9;
 }
 
-void draw_x_axis(Drawing& drawing, const Mapping& x, const Axis& axis, double top, double bottom,
-                 bool labels) {
+struct Frame {
+  double left, top, right, bottom;
+};
+
+void draw_x_axis(Drawing& drawing, const Mapping& x, const Axis& axis, const Frame& frame, bool labels) {
+  const double top = frame.top, bottom = frame.bottom;
+  const int most = static_cast<int>((frame.right - frame.left) / kTickRoom);
   double free_from = 0;  // where the label before ended
-  for (const Tick& tick : x.ticks(7)) {
+  for (const Tick& tick : x.ticks(most)) {
     const double at = x.at(tick.value);
     drawing.line(at, top, at, bottom, "g");
     const double half = text_width(tick.label) / 2;
@@ -177,10 +183,6 @@ void draw_x_axis(Drawing& drawing, const Mapping& x, const Axis& axis, double to
   }
   if (labels) drawing.text(kWidth - kEdge, bottom + 31, shortened(axis.label, kWidth - 2 * kEdge), "e");
 }
-
-struct Frame {
-  double left, top, right, bottom;
-};
 
 void draw_series(Drawing& drawing, const Chart& chart, const Panel& panel, const Series& series,
                  const Mapping& x, const Mapping& y) {
@@ -218,7 +220,7 @@ double draw_panel(Drawing& drawing, const Chart& chart, const Panel& panel, doub
     drawing.line(frame.left, at, frame.right, at, "g");
     drawing.text(frame.left - 5, at + 4, tick.label, "e");
   }
-  draw_x_axis(drawing, x, chart.x, frame.top, frame.bottom, last);
+  draw_x_axis(drawing, x, chart.x, frame, last);
   drawing.line(frame.left, frame.bottom, frame.right, frame.bottom, "a");
   drawing.line(frame.left, frame.top, frame.left, frame.bottom, "a");
   for (const Series& series : panel.series) draw_series(drawing, chart, panel, series, x, y);
@@ -249,12 +251,13 @@ void draw_row_series(Drawing& drawing, const Chart& chart, const Series& series,
       drawing.line(end(*point.low, x.at(point.x)), py, end(*point.high, x.at(point.x)), py, "i");
     }
     if (series.marks) drawing.mark(series.look, px, py, point);
+    if (!series.marks) drawing.line(px, py - 3.5, px, py + 3.5, "i");
   }
   drawing.close();
 }
 
 double draw_rows(Drawing& drawing, const Chart& chart, double top) {
-  constexpr double kMostName = 175, kMostValue = 130;
+  constexpr double kMostName = 165, kMostValue = 120;
   double names = 0, values = 0;
   for (const ChartRow& row : chart.rows) {
     if (!row.heading) names = std::max(names, text_width(row.name));
@@ -269,7 +272,7 @@ double draw_rows(Drawing& drawing, const Chart& chart, double top) {
   const double right = kWidth - kEdge - (values > 0 ? values + 10 : 8);
   const Mapping x(chart.x, range, left, right);
   const double bottom = top + static_cast<double>(chart.rows.size()) * kRowHeight;
-  draw_x_axis(drawing, x, chart.x, top, bottom, true);
+  draw_x_axis(drawing, x, chart.x, {left, top, right, bottom}, true);
   if (chart.reference)
     drawing.line(x.clamped(*chart.reference), top, x.clamped(*chart.reference), bottom, "r");
   for (std::size_t i = 0; i < chart.rows.size(); ++i) {

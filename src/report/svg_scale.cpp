@@ -77,7 +77,7 @@ Mapping::Mapping(const Axis& axis, const Range& range, double from, double to)
     case Scale::log10: {
       if (none) low_ = high_ = 1;
       // Where little lies between them, some of what is around shows how little.
-      const double room = high_ / low_ < 1.3 ? 1.3 : kLogRoom;
+      const double room = high_ / low_ < 1.3 ? 1.3 : std::max(kLogRoom, std::pow(high_ / low_, kRoom / 2));
       low_ /= room;
       high_ *= room;
       break;

@@ -48,12 +48,12 @@ std::string interval_words(const Json& entry, std::uint64_t confidence) {
                                 : fmt::format("{} % interval {}", confidence, interval);
 }
 
-// ", with 0.78 times the processor time for each"
+// "0.78 times the processor time for each", or nothing.
 std::string price_words(const CellView& cell, const Json& entry) {
   const Json* cost = same_pair(cell, entry, "service_demand_own_us");
   const auto ratio = cost != nullptr ? find_number(*cost, "ratio") : std::nullopt;
   if (!ratio) return "";
-  return fmt::format(", with {} times the processor time for each{}", ratio_number(*ratio),
+  return fmt::format("{} times the processor time for each{}", ratio_number(*ratio),
                      unit_of(cell) == "KB" ? " KB" : "");
 }
 
@@ -61,18 +61,21 @@ std::string sentence_of_one(const Contest& contest, std::uint64_t confidence) {
   const auto& [cell, entry] = contest.cases.front();
   const std::string ratio = ratio_number(get_number(*entry, "ratio"));
   const std::string what = rate_unit_of(*cell), interval = interval_words(*entry, confidence);
+  const std::string price = price_words(*cell, *entry);
   if (is_limit(contest.baseline))
     return fmt::format("reaches {} times the {} a second of {}, the bare device ({}).", ratio, what,
                        contest.baseline, interval);
   if (get_text(*entry, "verdict") == "no difference shown") {
-    std::string out = fmt::format("no difference from {} shown in {} a second ({} times; {})",
+    std::string out = fmt::format("no difference from {} shown in {} a second: {} times ({})",
                                   contest.baseline, what, ratio, interval);
+    if (!price.empty()) out += " and " + price;
     const auto smallest = find_number(*entry, "smallest_difference");
-    if (smallest && *smallest < 10) out += fmt::format("; one of {:.2g} % would have been", *smallest * 100);
-    return out + price_words(*cell, *entry) + ".";
+    if (smallest && *smallest < 10)
+      out += fmt::format("; a difference of {:.2g} % would have shown", *smallest * 100);
+    return out + ".";
   }
-  return fmt::format("{} times the {} a second of {} ({}){}.", ratio, what, contest.baseline, interval,
-                     price_words(*cell, *entry));
+  return fmt::format("{} times the {} a second of {} ({}){}{}.", ratio, what, contest.baseline, interval,
+                     price.empty() ? "" : ", with ", price);
 }
 
 std::string sentence_of_many(const Contest& contest, const Json& document) {

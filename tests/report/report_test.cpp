@@ -208,10 +208,10 @@ TEST(Findings, SayThatNoDifferenceWasShownWhereTheIntervalHoldsOne) {
   compare_into(document, block, "rate_per_s", 1.02, "no difference shown");
   const auto findings = findings_of(document);
   ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].text,
-            "no difference from kernel-batched spin shown in transactions a second (1.02 times; 95 % "
-            "interval 0.92 to "
-            "1.12); one of 10 % would have been.");
+  EXPECT_EQ(
+      findings[0].text,
+      "no difference from kernel-batched spin shown in transactions a second: 1.02 times (95 % interval 0.92 "
+      "to 1.12); a difference of 10 % would have shown.");
 }
 
 TEST(Findings, CountTheCasesOfManySizes) {

@@ -99,7 +99,11 @@ inline Json block_of(const char* workload, const char* path, const char* wait, d
             {"max", us * 40}}},
           {"cpu_s", {{"own", 1.5}, {"host", 1.6}, {"softirq", 0.2}, {"steal", 0.0}, {"foreign", 0.01}}},
           {"service_demand_us",
-           {{"own", 1.5e6 / rate}, {"host", 1.6e6 / rate}, {"per", request ? "transaction" : "message"}}},
+           {{"own", 1.5e6 / rate},
+            {"host", 1.6e6 / rate},
+            {"per", std::string_view(workload) == "tcp_stream" ? "KB"
+                    : request                                  ? "transaction"
+                                                               : "message"}}},
           {"syscalls_per_message", 2.0},
           {"flags", Json::array()},
           {"histogram", histogram_around(us)}};
