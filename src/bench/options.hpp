@@ -38,13 +38,15 @@ struct Lane {
   bool kernel() const { return path == Path::kernel || path == Path::kernel_batched; }
   // It works on an interface that the kernel goes on using.
   bool shares_interface() const { return path == Path::xdp || path == Path::bulk || path == Path::automatic; }
+  // Its two ends are on one machine.
+  bool local() const { return path == Path::local; }
   // One call a message: a batch would be a lie.
   bool single() const { return path == Path::kernel; }
 };
 // "auto" is the path that the host chooses by itself.
 std::optional<Lane> parse_lane(std::string_view name);
 inline constexpr std::string_view kLaneNames =
-    "kernel, kernel-batched, xdp, bulk, tap, raw, raw:xdp, raw:bulk";
+    "kernel, kernel-batched, xdp, bulk, local, tap, raw, raw:xdp, raw:bulk";
 
 // Why a lane cannot do a workload at all, as a sentence; nothing if it may be tried.
 std::optional<std::string> why_not(const Lane& lane, Workload workload);

@@ -17,6 +17,7 @@ namespace netchannel::cli {
 
 class Child {
  public:
+  // An empty `lab`: where we are.
   static bench::Outcome<Child> start(const std::string& lab, lab::Side side,
                                      const std::vector<std::string>& command);
   Child(Child&& other) noexcept;

@@ -105,6 +105,19 @@ bench::Outcome<std::vector<std::string>> do_without_root(bench::CompareOptions& 
   return notes;
 }
 
+// Programs of one machine are joined by its loopback, and by nothing else that is measured.
+bool on_loopback(const bench::CompareOptions& options) {
+  const auto local = [](const bench::Lane& lane) { return lane.local(); };
+  const auto both = [](const bench::Lane& lane) { return lane.local() || lane.kernel(); };
+  if (std::none_of(options.lanes.begin(), options.lanes.end(), local)) return false;
+  if (!std::all_of(options.lanes.begin(), options.lanes.end(), both)) {
+    throw UsageError{
+        "local joins programs of one machine and is measured against the kernel's loopback: name it with "
+        "kernel and kernel-batched only"};
+  }
+  return true;
+}
+
 bench::OnProgress progress_to(ProgressLine& line) {
   return [&line](const bench::Progress& progress) {
     line.show(fmt::format("{:3}/{} {} {} {}, {} left", progress.done + 1, progress.total,
@@ -143,7 +156,9 @@ int status_of(const Json& document, const Arguments& given) {
 int compare(const Arguments& given) {
   bench::CompareOptions options = options_from(given);
   bench::catch_interrupts();
-  auto notes = do_without_root(options, !given.paths.empty());
+  const bool loopback = on_loopback(options);
+  auto notes = loopback ? bench::Outcome<std::vector<std::string>>(std::vector<std::string>())
+                        : do_without_root(options, !given.paths.empty());
   if (!notes) return complain("compare", bench::describe(notes.error()));
   const bench::Plan plan = bench::make_plan(options);
   if (const auto fault = bench::fault_of(options, plan)) return complain_usage("compare", *fault);
@@ -152,7 +167,7 @@ int compare(const Arguments& given) {
              duration_text(bench::estimated_seconds(options, plan)));
   Json document;
   {
-    auto runner = LabRunner::open({.mtu = options.mtu, .offloads = options.offloads});
+    auto runner = LabRunner::open({.mtu = options.mtu, .offloads = options.offloads, .loopback = loopback});
     if (!runner) return complain("compare", bench::describe(runner.error()));
     ProgressLine line;
     document = bench::run_plan(
@@ -169,9 +184,10 @@ int compare(const Arguments& given) {
 
 void add_measuring_options(CLI::App& command, Arguments& given) {
   command
-      .add_option("--paths", given.paths,
-                  "kernel, kernel-batched, xdp, bulk, tap, raw, raw:xdp, raw:bulk; the same twice is a null "
-                  "comparison")
+      .add_option(
+          "--paths", given.paths,
+          "kernel, kernel-batched, xdp, bulk, local, tap, raw, raw:xdp, raw:bulk; the same twice is a "
+          "null comparison; local and the kernel's are measured on the loopback")
       ->delimiter(',')
       ->option_text("P,...");
   command.add_option("--size", given.sizes, "bytes of a message or a write")
@@ -235,7 +251,8 @@ void add_compare(CLI::App& app, Chosen& chosen) {
       "Exit status: 0 done, 1 failed or interrupted, 2 usage, 3 a stream was not\n"
       "correct, 4 confidence not reached under --strict.\n\n"
       "Examples:\n  netchannel compare --preset demo\n"
-      "  netchannel compare udp_rr --paths kernel,xdp --wait spin --size 1,1024");
+      "  netchannel compare udp_rr --paths kernel,xdp --wait spin --size 1,1024\n"
+      "  netchannel compare tcp_rr --paths kernel,local");
   command->callback([given, &chosen] { chosen = [given] { return compare(*given); }; });
 }
 

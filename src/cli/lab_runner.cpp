@@ -59,6 +59,9 @@ bench::Outcome<void> switch_offloads_off(const std::string& lab) {
   return {};
 }
 
+// Not the usual one, where somebody's own `serve` may be.
+std::string loopback_port() { return std::to_string(10000 + ::getpid() % 20000); }
+
 std::string own_program() {
   std::error_code ignored;
   return std::filesystem::read_symlink("/proc/self/exe", ignored).string();
@@ -67,6 +70,7 @@ std::string own_program() {
 }  // namespace
 
 bench::Outcome<LabRunner> LabRunner::open(const Options& options) {
+  if (options.loopback) return LabRunner("");
   remove_orphans();
   LabRunner runner(fmt::format("{}{}", kNamePrefix, ::getpid()));
   lab::LabOptions wanted;
@@ -92,6 +96,7 @@ std::vector<std::string> LabRunner::serve_command(const bench::BlockOptions& blo
                                   "--path",      block.lane.name,
                                   "--wait",      std::string(to_string(block.wait)),
                                   "--mtu",       std::to_string(block.mtu)};
+  if (name_.empty()) out.insert(out.end(), {"--bind", "127.0.0.1", "--control-port", loopback_port()});
   if (block.lane.shares_interface()) out.insert(out.end(), {"--device", lab::kInterface});
   if (block.lane.path == Path::tap) out.insert(out.end(), {"--tap-seat", name_ + "/b"});
   return out;
@@ -99,35 +104,36 @@ std::vector<std::string> LabRunner::serve_command(const bench::BlockOptions& blo
 
 std::vector<std::string> LabRunner::bench_command(const bench::BlockOptions& block) const {
   const auto text = [](double value) { return fmt::format("{}", value); };
-  std::vector<std::string> out = {own_program(),
-                                  "bench",
-                                  std::string(bench::to_string(block.workload)),
-                                  "--to",
-                                  plan_.v4(lab::Side::b).address.to_string(),
-                                  "--path",
-                                  block.lane.name,
-                                  "--wait",
-                                  std::string(to_string(block.wait)),
-                                  "--size",
-                                  std::to_string(block.size),
-                                  "--pairs",
-                                  std::to_string(block.pairs),
-                                  "--flows",
-                                  std::to_string(block.flows),
-                                  "--batch",
-                                  std::to_string(block.batch),
-                                  "--burst",
-                                  std::to_string(block.burst),
-                                  "--rate",
-                                  text(block.rate),
-                                  "--duration",
-                                  text(block.seconds),
-                                  "--warmup",
-                                  text(block.warmup),
-                                  "--mtu",
-                                  std::to_string(block.mtu),
-                                  "--json",
-                                  "-"};
+  std::vector<std::string> out = {
+      own_program(),
+      "bench",
+      std::string(bench::to_string(block.workload)),
+      "--to",
+      name_.empty() ? "127.0.0.1:" + loopback_port() : plan_.v4(lab::Side::b).address.to_string(),
+      "--path",
+      block.lane.name,
+      "--wait",
+      std::string(to_string(block.wait)),
+      "--size",
+      std::to_string(block.size),
+      "--pairs",
+      std::to_string(block.pairs),
+      "--flows",
+      std::to_string(block.flows),
+      "--batch",
+      std::to_string(block.batch),
+      "--burst",
+      std::to_string(block.burst),
+      "--rate",
+      text(block.rate),
+      "--duration",
+      text(block.seconds),
+      "--warmup",
+      text(block.warmup),
+      "--mtu",
+      std::to_string(block.mtu),
+      "--json",
+      "-"};
   if (block.lane.shares_interface()) out.insert(out.end(), {"--device", lab::kInterface});
   if (block.lane.path == Path::tap) out.insert(out.end(), {"--tap-seat", name_ + "/a"});
   return out;

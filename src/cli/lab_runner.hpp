@@ -17,7 +17,8 @@ class LabRunner {
  public:
   struct Options {
     std::uint32_t mtu = 1500;
-    bool offloads = true;  // false: TSO, GSO and GRO switched off on both ends
+    bool offloads = true;   // false: TSO, GSO and GRO switched off on both ends
+    bool loopback = false;  // no lab: both ends here, for what joins programs of one machine
   };
   // Removes labs that comparisons left behind when they were killed.
   static bench::Outcome<LabRunner> open(const Options& options);
@@ -34,7 +35,7 @@ class LabRunner {
   std::vector<std::string> bench_command(const bench::BlockOptions& block) const;
   bench::Outcome<Json> watch(Child& far, Child& near, Duration within) const;
 
-  std::string name_;  // empty: moved from
+  std::string name_;  // of the lab; empty: none, or moved from
   lab::Plan plan_;
 };
 
