@@ -9,6 +9,7 @@
 #include <set>
 
 #include "report/chart.hpp"
+#include "report/chart_range.hpp"
 #include "report/markup.hpp"
 #include "report/svg_scale.hpp"
 
@@ -87,46 +88,6 @@ class Drawing {
   }
   std::string out_;
 };
-
-bool has_place(const Chart& chart, const Panel& panel, const Point& point) {
-  return fits(chart.x.scale, point.x) && fits(panel.y.scale, point.y);
-}
-
-Range range_of_x(const Chart& chart) {
-  Range range;
-  for (const Panel& panel : chart.panels) {
-    for (const Series& series : panel.series) {
-      for (const Point& point : series.points) {
-        if (has_place(chart, panel, point)) range.add(point.x);
-      }
-    }
-  }
-  if (chart.reference && !range.empty) range.add(*chart.reference);
-  return range;
-}
-
-// With the intervals, unless they are so wide that the points would shrink to one.
-void add_intervals(Range& range, Scale scale, const Panel& panel) {
-  constexpr double kMost = 3;  // beyond the points, of their value
-  const Range points = range;
-  for (const Series& series : panel.series) {
-    for (const Point& point : series.points) {
-      if (point.low && fits(scale, *point.low)) range.add(std::max(*point.low, points.low / kMost));
-      if (point.high && fits(scale, *point.high)) range.add(std::min(*point.high, points.high * kMost));
-    }
-  }
-}
-
-Range range_of_y(const Chart& chart, const Panel& panel) {
-  Range range;
-  for (const Series& series : panel.series) {
-    for (const Point& point : series.points) {
-      if (has_place(chart, panel, point)) range.add(point.y);
-    }
-  }
-  if (!range.empty) add_intervals(range, panel.y.scale, panel);
-  return range;
-}
 
 std::vector<const Series*> legend_of(const Chart& chart) {
   std::vector<const Series*> out;
@@ -266,8 +227,7 @@ double draw_rows(Drawing& drawing, const Chart& chart, double top) {
   names = std::min(names, kMostName);
   values = std::min(values, kMostValue);
   const Panel& panel = chart.panels.front();
-  Range range = range_of_x(chart);
-  if (!range.empty) add_intervals(range, chart.x.scale, panel);
+  const Range range = range_of_x(chart);
   const double left = kEdge + names + 12;
   const double right = kWidth - kEdge - (values > 0 ? values + 10 : 8);
   const Mapping x(chart.x, range, left, right);

@@ -32,6 +32,8 @@ class Mapping {
   double at(double value) const;
   double clamped(double value) const;
   bool holds(double value) const;
+  double low() const { return low_; }
+  double high() const { return high_; }
   // At most about `most` of them.
   std::vector<Tick> ticks(int most) const;
 

@@ -266,7 +266,7 @@ TEST(Plots, HaveATableAndAScriptForEachChart) {
         std::string::npos)
         << file.name;
     if (!file.name.ends_with(".gp")) continue;
-    for (const char* part : {"set terminal svg", "set terminal pngcairo", "plot \""})
+    for (const char* part : {"set terminal svg", "set terminal pngcairo", "\nplot "})
       EXPECT_TRUE(holds(file.text, part)) << file.name;
   }
 }
