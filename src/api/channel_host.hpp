@@ -46,6 +46,8 @@ class ChannelHost final : public HostImpl {
   bool steered() const { return made_.mirror.has_value(); }
   // Ports are the kernel's, held by its sockets.
   bool reserves() const { return steered() || local_; }
+  // The kernel's GRO joins datagrams before they are redirected to us only if the port's own socket allows it.
+  bool takes_joined_datagrams() const { return made_.path == Path::bulk; }
   LocalLinks* local() const { return local_.get(); }  // null but on the local path
   KernelTcpSockets& kernel_tcp() { return kernel_tcp_; }
   // Gives all that is queued to the device, burst after burst, and asks the kernel for the neighbours that

@@ -57,7 +57,8 @@ Result<std::unique_ptr<ChannelUdp>> ChannelUdp::open(ChannelHost& host, const En
     auto reserved = control::Reservation::open(Protocol::udp, local,
                                                {.reuse_address = options.reuse_address,
                                                 .reuse_port = options.reuse_port,
-                                                .v6_only = options.v6_only});
+                                                .v6_only = options.v6_only,
+                                                .coalesce = host.takes_joined_datagrams()});
     if (!reserved) return tl::unexpected(reserved.error());
     socket->reservation_.emplace(std::move(*reserved));
     socket->bound_.port = socket->reservation_->local().port;
@@ -208,7 +209,8 @@ std::uint64_t ChannelUdp::take_slow_path() {
   // Each look takes a bounded number; what is left keeps the descriptor readable.
   constexpr std::uint64_t kMost = 16;
   std::uint64_t calls = 0;
-  for (; calls < kMost; ++calls) {
+  while (calls < kMost || reservation_->holds_more()) {
+    if (!reservation_->holds_more()) ++calls;
     const auto got = reservation_->receive();
     // Elsewhere the stack sees the ICMP error itself.
     if (!got && host_.local() != nullptr) {
@@ -221,7 +223,7 @@ std::uint64_t ChannelUdp::take_slow_path() {
     to.port = bound_.port;
     (void)host_.stack().inject_slow_path((*got)->payload, (*got)->peer, to);
   }
-  return calls + 1;
+  return calls;
 }
 
 std::size_t ChannelUdp::pending() const noexcept {

@@ -1,8 +1,10 @@
 #include "control/reservation.hpp"
 
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -69,6 +71,18 @@ IpAddress destination_of(msghdr& message) {
     }
   }
   return {};
+}
+
+// Of each of the datagrams that were joined, but the last, which may be shorter; 0: there is one only.
+std::size_t segment_size_of(msghdr& message) {
+  for (cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr;
+       control = CMSG_NXTHDR(&message, control)) {
+    if (control->cmsg_level != IPPROTO_UDP || control->cmsg_type != UDP_GRO) continue;
+    int size = 0;
+    std::memcpy(&size, CMSG_DATA(control), sizeof size);
+    return size > 0 ? static_cast<std::size_t>(size) : 0;
+  }
+  return 0;
 }
 
 tl::unexpected<Error> socket_error(int error) {
@@ -140,7 +154,6 @@ Result<void> Reservation::set_options(const ReserveOptions& options) {
   const auto set = [&](int level, int name, int value) {
     good = good && ::setsockopt(fd_.get(), level, name, &value, sizeof value) == 0;
   };
-  // administrator.
   if (options.reuse_address) set(SOL_SOCKET, SO_REUSEADDR, 1);
   if (options.reuse_port) set(SOL_SOCKET, SO_REUSEPORT, 1);
   if (options.broadcast) set(SOL_SOCKET, SO_BROADCAST, 1);
@@ -149,6 +162,7 @@ Result<void> Reservation::set_options(const ReserveOptions& options) {
   if (protocol_ == Protocol::udp) {
     if (family_ == AF_INET) set(IPPROTO_IP, IP_PKTINFO, 1);
     if (family_ == AF_INET6) set(IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+    if (options.coalesce) set(IPPROTO_UDP, UDP_GRO, 1);
   }
   if (!good) return fail(ErrorCode::system, "the kernel refused an option of the reserving socket", errno);
   return {};
@@ -192,10 +206,23 @@ Result<void> Reservation::disconnect() {
 }
 
 Result<std::optional<SlowDatagram>> Reservation::receive() {
+  if (!holds_more()) {
+    const auto got = receive_joined();
+    if (!got) return tl::unexpected(got.error());
+    if (!*got) return std::optional<SlowDatagram>{};
+  }
+  last_.payload = rest_.first(std::min(segment_size_, rest_.size()));
+  rest_ = rest_.subspan(last_.payload.size());
+  return last_;
+}
+
+// False: nothing there.
+Result<bool> Reservation::receive_joined() {
   if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(kLargestDatagram);
   Name from;
   iovec payload{buffer_.get(), kLargestDatagram};
-  alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(in_pktinfo))];
+  alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(in_pktinfo)) +
+                                     CMSG_SPACE(sizeof(int))];
   msghdr message{};
   message.msg_name = from.address();
   message.msg_namelen = from.length;
@@ -207,13 +234,14 @@ Result<std::optional<SlowDatagram>> Reservation::receive() {
   do {
     n = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
   } while (n < 0 && errno == EINTR);
-  if (n < 0 && errno == EAGAIN) return std::optional<SlowDatagram>{};
+  if (n < 0 && errno == EAGAIN) return false;
   if (n < 0) return socket_error(errno);
-  SlowDatagram datagram;
-  datagram.payload = {buffer_.get(), static_cast<std::size_t>(n)};
-  datagram.peer = to_endpoint(from);
-  datagram.local = {destination_of(message), local_.port};
-  return datagram;
+  rest_ = {buffer_.get(), static_cast<std::size_t>(n)};
+  segment_size_ = segment_size_of(message);
+  if (segment_size_ == 0) segment_size_ = rest_.size();
+  last_.peer = to_endpoint(from);
+  last_.local = {destination_of(message), local_.port};
+  return true;
 }
 
 Result<void> Reservation::send_to(Bytes payload, const Endpoint& peer) {

@@ -24,6 +24,7 @@ struct ReserveOptions {
   bool reuse_port = false;            // SO_REUSEPORT
   bool v6_only = false;               // IPV6_V6ONLY: "::" takes no IPv4; without it, it takes both
   bool broadcast = false;             // SO_BROADCAST, for send_to()
+  bool coalesce = false;              // UDP_GRO: has the kernel join datagrams of a flow on their way in
   std::uint32_t receive_buffer = 0;   // bytes, SO_RCVBUF; 0: the system's default
   std::uint32_t interface_index = 0;  // the zone of link-local IPv6 addresses
 };
@@ -53,9 +54,11 @@ class Reservation {
   Result<void> connect(const Endpoint& peer);
   // UDP. The address that a connected socket sends from; unspecified if it cannot be told.
   IpAddress source() const;
-  // UDP. Never waits; no value: nothing there. Errors: refused, unreachable, message_too_long (told once, by
-  // ICMP, to a connected socket), system.
+  // UDP. Never waits; no value: nothing there. What was joined on its way comes apart again, and until its last
+  // datagram is taken the descriptor does not tell of it. Errors: refused, unreachable, message_too_long (told
+  // once, by ICMP, to a connected socket), system.
   Result<std::optional<SlowDatagram>> receive();
+  bool holds_more() const { return !rest_.empty(); }
   // UDP. Never waits; the kernel fragments what is larger than the path takes. Errors: would_block,
   // message_too_long, unreachable, refused, not_permitted, invalid_argument, system.
   Result<void> send_to(Bytes payload, const Endpoint& peer);
@@ -66,12 +69,16 @@ class Reservation {
   Result<void> set_options(const ReserveOptions& options);
   Result<void> bind(const Endpoint& local);
   Result<void> disconnect();
+  Result<bool> receive_joined();
   UniqueFd fd_;
   Protocol protocol_;
   int family_;
   std::uint32_t zone_;
   Endpoint local_;
   std::unique_ptr<std::byte[]> buffer_;  // for one datagram of any size; made by the first receive()
+  SlowDatagram last_;                    // its addresses are those of what has been joined with it
+  std::size_t segment_size_ = 0;
+  Bytes rest_;
 };
 
 }  // namespace netchannel::control

@@ -2,6 +2,7 @@
 #include "control/reservation.hpp"
 
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -157,6 +158,31 @@ TEST_F(ReservationTest, DatagramsOfEverySizeCrossTheSlowPathWhole) {
     ASSERT_TRUE(server.send_to(payload, v4->local()));
     expect_datagram(*v4, payload, {ip("10.9.0.1"), 7000}, "10.9.0.2");
   }
+}
+
+TEST_F(ReservationTest, WhatTheKernelHasJoinedComesApartAgain) {
+  wait_for_carrier();
+  Reservation server = reserve(Protocol::udp, "10.9.0.1:7000", {.coalesce = true});
+  std::optional<Reservation> peer;
+  in_b([&] { peer.emplace(reserve(Protocol::udp, "10.9.0.2:0")); });
+  constexpr int kSegment = 1000;
+  ASSERT_EQ(::setsockopt(peer->fd(), IPPROTO_UDP, UDP_SEGMENT, &kSegment, sizeof kSegment), 0);
+  const auto payload = pattern(3 * kSegment + 1);
+  ASSERT_TRUE(peer->send_to(payload, server.local()));
+  ASSERT_TRUE(peer->send_to({}, server.local()));
+  ASSERT_TRUE(readable(server));
+  for (std::size_t at = 0; at < payload.size(); at += kSegment) {
+    EXPECT_EQ(server.holds_more(), at != 0);
+    const auto wanted =
+        Bytes(payload).subspan(at).first(std::min<std::size_t>(kSegment, payload.size() - at));
+    const auto got = server.receive();
+    ASSERT_TRUE(got && *got);
+    EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), (*got)->payload.begin(), (*got)->payload.end()));
+    EXPECT_EQ((*got)->peer, peer->local());
+    EXPECT_EQ((*got)->local, server.local());
+  }
+  EXPECT_FALSE(server.holds_more());
+  expect_datagram(server, {}, peer->local(), "10.9.0.1");
 }
 
 TEST_F(ReservationTest, ABroadcastIsToldByItsDestination) {
