@@ -19,7 +19,7 @@ class ServeOverTcp : public testkit::VethPair, public ::testing::WithParamInterf
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Paths, ServeOverTcp, ::testing::Values("kernel", "xdp"),
+INSTANTIATE_TEST_SUITE_P(Paths, ServeOverTcp, ::testing::Values("kernel", "xdp", "bulk"),
                          [](const auto& path) { return std::string(path.param); });
 
 TEST_P(ServeOverTcp, SocatGetsItsLineBackOnEchoAndMirror) {

@@ -1,5 +1,5 @@
-// `netchannel serve --path xdp` beside everything else on its interface: foreign clients get right answers,
-// the kernel's services go on, and nothing is left when it is killed.
+// `netchannel serve` on xdp and on bulk beside everything else on its interface: foreign clients get right
+// answers, the kernel's services go on, and nothing is left when it is killed.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -19,7 +19,8 @@ const std::string kSizesV6 = " 7 0 1 17 18 100 1400 1452 1453 3000 8900 8952 895
 class ServeTest : public testkit::VethPair {
  protected:
   std::vector<std::string> command(std::vector<std::string> more = {}) {
-    std::vector<std::string> out{NETCHANNEL_PROGRAM, "serve", "--path", "xdp", "--device", "eth0"};
+    std::vector<std::string> out{NETCHANNEL_PROGRAM, "serve", "--device", "eth0"};
+    if (std::find(more.begin(), more.end(), "--path") == more.end()) out.insert(out.end(), {"--path", "xdp"});
     out.insert(out.end(), more.begin(), more.end());
     return out;
   }
@@ -35,32 +36,53 @@ class ServeTest : public testkit::VethPair {
 
 struct Wire {
   const char* name;
-  const char* mode;
+  std::vector<std::string> path;
   std::uint32_t mtu;
   bool offloads;
 };
+
+std::ostream& operator<<(std::ostream& out, const Wire& wire) { return out << wire.name; }
 
 class ServeOnEveryWire : public ServeTest, public ::testing::WithParamInterface<Wire> {};
 
 TEST_P(ServeOnEveryWire, AForeignClientGetsEveryDatagramBackWhole) {
   if (IsSkipped()) return;
   build({.mtu = GetParam().mtu, .offloads = GetParam().offloads});
-  auto program = serve({"--xdp-mode", GetParam().mode});
-  EXPECT_NE(program.output().find(GetParam().mode), std::string::npos) << program.output();
+  auto program = serve(GetParam().path);
+  EXPECT_NE(program.output().find(GetParam().path.back()), std::string::npos) << program.output();
   in_b_must(kClient + "10.77.0.1" + kSizes);
   in_b_must(kClient + "fd77::1" + kSizesV6);
 }
 
-INSTANTIATE_TEST_SUITE_P(Wires, ServeOnEveryWire,
-                         ::testing::Values(Wire{"native_1500", "native", 1500, true},
-                                           Wire{"native_1500_peer_offloads_off", "native", 1500, false},
-                                           Wire{"native_9000", "native", 9000, true},
-                                           Wire{"generic_1500", "generic", 1500, true},
-                                           Wire{"generic_1500_peer_offloads_off", "generic", 1500, false},
-                                           Wire{"generic_9000", "generic", 9000, true}),
-                         [](const auto& wire) { return std::string(wire.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Wires, ServeOnEveryWire,
+    ::testing::Values(Wire{"native_1500", {"--xdp-mode", "native"}, 1500, true},
+                      Wire{"native_1500_peer_offloads_off", {"--xdp-mode", "native"}, 1500, false},
+                      Wire{"native_9000", {"--xdp-mode", "native"}, 9000, true},
+                      Wire{"generic_1500", {"--xdp-mode", "generic"}, 1500, true},
+                      Wire{"generic_1500_peer_offloads_off", {"--xdp-mode", "generic"}, 1500, false},
+                      Wire{"generic_9000", {"--xdp-mode", "generic"}, 9000, true},
+                      Wire{"bulk_1500", {"--path", "bulk"}, 1500, true},
+                      Wire{"bulk_1500_peer_offloads_off", {"--path", "bulk"}, 1500, false},
+                      Wire{"bulk_9000", {"--path", "bulk"}, 9000, true}),
+    [](const auto& wire) { return std::string(wire.param.name); });
 
-TEST_F(ServeTest, SocatGetsItsLineBack) {
+class ServeOnEveryPath : public ServeTest, public ::testing::WithParamInterface<const char*> {
+ protected:
+  Program serve(std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"--path", GetParam()});
+    return ServeTest::serve(std::move(more));
+  }
+  // What a path puts on an interface.
+  static constexpr const char* kProgram = "ip -d link show dev eth0 | grep -q prog/xdp";
+  static constexpr const char* kTap = "ip -o link show | grep -q ncbulk";
+  const char* trace() const { return GetParam() == std::string("bulk") ? kTap : kProgram; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Paths, ServeOnEveryPath, ::testing::Values("xdp", "bulk"),
+                         [](const auto& path) { return std::string(path.param); });
+
+TEST_P(ServeOnEveryPath, SocatGetsItsLineBack) {
   if (IsSkipped()) return;
   build();
   auto program = serve();
@@ -68,7 +90,7 @@ TEST_F(ServeTest, SocatGetsItsLineBack) {
   in_b_must("test \"$(echo hello | socat -t2 - 'UDP6:[fd77::1]:7')\" = hello");
 }
 
-TEST_F(ServeTest, PingAndTheKernelsServicesOnTheSameInterfaceGoOn) {
+TEST_P(ServeOnEveryPath, PingAndTheKernelsServicesOnTheSameInterfaceGoOn) {
   if (IsSkipped()) return;
   build();
   Program tcp({"socat", "TCP-LISTEN:8080,fork,reuseaddr", "EXEC:cat"});
@@ -81,20 +103,17 @@ TEST_F(ServeTest, PingAndTheKernelsServicesOnTheSameInterfaceGoOn) {
   in_b_must(kClient + "10.77.0.1 7 100");
 }
 
-TEST_F(ServeTest, KilledItLeavesNothingAndServesAgainAtOnce) {
+TEST_P(ServeOnEveryPath, KilledItLeavesNothingAndServesAgainAtOnce) {
   if (IsSkipped()) return;
   build();
   for (int round = 0; round < 3; ++round) {
     auto program = serve();
     in_b_must(kClient + "10.77.0.1 7 100");
-    EXPECT_NE(shell("ip -d link show dev eth0 | grep -q prog/xdp"), 1) << "no program while it serves";
+    EXPECT_EQ(shell(trace()), 0) << "no program while it serves";
     program.kill_now(SIGKILL);
     // Within a second the interface is the kernel's alone.
     EXPECT_EQ(
-        shell(
-            "for i in $(seq 20); do ip -d link show dev eth0 | grep -q prog/xdp || exit 0; sleep 0.05; done; "
-            "exit 1"),
-        0);
+        shell(std::string("for i in $(seq 20); do ") + trace() + " || exit 0; sleep 0.05; done; exit 1"), 0);
     Program udp({"socat", "UDP-RECVFROM:7,fork", "EXEC:cat"});
     in_b_must(
         "for i in $(seq 20); do test \"$(echo kernel | socat -t1 - UDP:10.77.0.1:7)\" = kernel && exit 0; "
@@ -104,16 +123,17 @@ TEST_F(ServeTest, KilledItLeavesNothingAndServesAgainAtOnce) {
   }
 }
 
-TEST_F(ServeTest, InterruptedItEndsWellAndLeavesNothing) {
+TEST_P(ServeOnEveryPath, InterruptedItEndsWellAndLeavesNothing) {
   if (IsSkipped()) return;
   build();
   auto program = serve();
+  EXPECT_EQ(shell(trace()), 0);
   ::kill(program.pid(), SIGINT);
   EXPECT_EQ(program.finish(), 0) << program.output();
-  EXPECT_NE(shell("ip -d link show dev eth0 | grep -q prog/xdp"), 0);
+  EXPECT_NE(shell(trace()), 0);
 }
 
-TEST_F(ServeTest, AnIdleServerIsSmallAndUsesNoCpu) {
+TEST_P(ServeOnEveryPath, AnIdleServerIsSmallAndUsesNoCpu) {
   if (IsSkipped()) return;
   build();
   auto program = serve();
@@ -125,6 +145,21 @@ TEST_F(ServeTest, AnIdleServerIsSmallAndUsesNoCpu) {
   EXPECT_GT(resident, 0);
   EXPECT_LT(resident, 32 * 1024) << "KiB resident";
   RecordProperty("resident_kib", static_cast<int>(resident));
+}
+
+TEST_F(ServeTest, OnTwoInterfacesEachServesItsWayAndOneOutlivesTheOther) {
+  if (IsSkipped()) return;
+  build();
+  must("ip link add eth1 type veth peer name eth1 netns " + path_of_b());
+  must("ip addr add 10.78.0.1/24 dev eth1 && ip link set eth1 up");
+  in_b_must("ip addr add 10.78.0.2/24 dev eth1 && ip link set eth1 up");
+  auto xdp = serve({"--bind", "10.77.0.1"});
+  Program bulk({NETCHANNEL_PROGRAM, "serve", "--path", "bulk", "--device", "eth1", "--bind", "10.78.0.1"});
+  ASSERT_TRUE(bulk.wait_for("netchannel serve: ")) << bulk.output();
+  const std::string over_xdp = kClient + "10.77.0.1" + kSizes, over_bulk = kClient + "10.78.0.1" + kSizes;
+  in_b_must(over_xdp + " & x=$!; " + over_bulk + "; b=$?; wait $x && exit $b");
+  bulk.kill_now(SIGKILL);
+  in_b_must(over_xdp);
 }
 
 // Each refusal is one line on standard error that names the cause, and exit status 1.
