@@ -38,6 +38,7 @@ Json identity_of(const Json& block) {
 
 struct Group {
   Json identity;
+  std::uint64_t contestant = 0;
   std::array<std::vector<double>, kMetrics.size()> logs;
 };
 
@@ -48,7 +49,7 @@ std::vector<Group> groups_of(const Json& document) {
     if (!block.is_object() || !counts(block)) continue;
     Json identity = identity_of(block);
     const auto [at, fresh] = known.try_emplace(to_text(identity), out.size());
-    if (fresh) out.push_back({std::move(identity), {}});
+    if (fresh) out.push_back({std::move(identity), get_count(block, "contestant"), {}});
     for (std::size_t i = 0; i < kMetrics.size(); ++i) {
       const Metric& metric = kMetrics[i];
       const auto value =
@@ -56,6 +57,9 @@ std::vector<Group> groups_of(const Json& document) {
       if (value && std::isfinite(*value) && *value > 0) out[at->second].logs[i].push_back(std::log(*value));
     }
   }
+  // Blocks come in the order in which they were measured, which is drawn by lot.
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Group& a, const Group& b) { return a.contestant < b.contestant; });
   return out;
 }
 

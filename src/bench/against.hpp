@@ -16,10 +16,10 @@ namespace netchannel::bench {
 // may differ, and so may the version.
 std::vector<std::string> unlike(const Json& before, const Json& now);
 
-// One entry for each contestant, shape and metric that is in both, in the order of `now`: those of a block
-// that tell it from others, "metric", "before" and "now" (geometric means), "n_before", "n_now", "ratio" (now
-// over before), "ci_low", "ci_high", "verdict" of now. `level` is 0.95 or 0.99. Only blocks that count are
-// used.
+// One entry for each contestant, shape and metric that is in both, in the order of the contestants of `now`:
+// those of a block that tell it from others, "metric", "before" and "now" (geometric means), "n_before",
+// "n_now", "ratio" (now over before), "ci_low", "ci_high", "verdict" of now. `level` is 0.95 or 0.99. Only
+// blocks that count are used.
 Json against(const Json& before, const Json& now, double level);
 
 }  // namespace netchannel::bench

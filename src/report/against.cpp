@@ -1,6 +1,7 @@
 // Then and now, one line for each path and metric.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "report/report.hpp"
@@ -24,8 +25,6 @@ std::string metric_name(const std::string& metric) {
 std::string shape_of(const Json& entry) {
   std::string out = get_text(entry, "workload") + ": " + counted(get_count(entry, "size"), "byte") + ", " +
                     counted(get_count(entry, "pairs"), "pair");
-  if (const auto batch = get_count(entry, "batch", 1); batch > 1)
-    out += fmt::format(", batches of {}", batch);
   if (const auto burst = get_count(entry, "burst"); burst > 0)
     out += fmt::format(", {} in flight", burst + 1);
   if (const auto rate = find_number(entry, "offered_per_s"))
@@ -38,14 +37,24 @@ std::string difference(const Json& entry) {
   return verdict == "no difference shown" ? "none shown" : verdict;
 }
 
+// With its batch where the same path was measured with several.
+std::string name_of(const Json& entry, const std::vector<const Json*>& others) {
+  const std::string name = get_text(entry, "path") + " " + get_text(entry, "wait");
+  for (const Json* other : others) {
+    if (get_text(*other, "path") + " " + get_text(*other, "wait") == name &&
+        get_count(*other, "batch") != get_count(entry, "batch"))
+      return name + fmt::format(", batch {}", get_count(entry, "batch"));
+  }
+  return name;
+}
+
 Table table_of(const std::vector<const Json*>& entries) {
   Table table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::left, Align::left});
   table.row({"path", "metric", "before", "now", "ratio", "interval", "difference"});
   for (const Json* entry : entries) {
-    table.row({get_text(*entry, "path") + " " + get_text(*entry, "wait"),
-               metric_name(get_text(*entry, "metric")), significant(find_number(*entry, "before")),
-               significant(find_number(*entry, "now")), ratio_number(get_number(*entry, "ratio")),
-               interval_of(*entry, "{}-{}"), difference(*entry)});
+    table.row({name_of(*entry, entries), metric_name(get_text(*entry, "metric")),
+               significant(find_number(*entry, "before")), significant(find_number(*entry, "now")),
+               ratio_number(get_number(*entry, "ratio")), interval_of(*entry, "{}-{}"), difference(*entry)});
   }
   return table;
 }
@@ -75,8 +84,10 @@ std::string render_against(const Json& entries, Format format, Style style) {
   std::vector<std::pair<std::string, std::vector<const Json*>>> groups;
   for (const Json& entry : entries) {
     const std::string shape = shape_of(entry);
-    if (groups.empty() || groups.back().first != shape) groups.push_back({shape, {}});
-    groups.back().second.push_back(&entry);
+    auto at =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& known) { return known.first == shape; });
+    if (at == groups.end()) at = groups.insert(at, {shape, {}});
+    at->second.push_back(&entry);
   }
   std::string out;
   for (const auto& [shape, members] : groups) {
