@@ -55,6 +55,7 @@ struct Series {
 struct Panel {
   Axis y;
   std::vector<Series> series;
+  std::optional<double> reference{};  // a line at this y
 };
 
 struct ChartRow {

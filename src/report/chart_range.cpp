@@ -44,7 +44,9 @@ Range range_of_y(const Chart& chart, const Panel& panel) {
       if (has_place(chart, panel, point)) range.add(point.y);
     }
   }
-  if (!range.empty) add_intervals(range, panel.y.scale, panel);
+  if (range.empty) return range;
+  if (panel.reference) range.add(*panel.reference);
+  add_intervals(range, panel.y.scale, panel);
   return range;
 }
 

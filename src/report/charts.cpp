@@ -15,101 +15,6 @@
 namespace netchannel::report {
 namespace {
 
-// What a sweep can go along.
-struct Dimension {
-  const char* key;
-  const char* label;
-};
-constexpr std::array kDimensions = {
-    Dimension{"size", "bytes of a message"}, Dimension{"pairs", "pairs in parallel"},
-    Dimension{"batch", "messages a call (batch)"}, Dimension{"burst", "requests in flight beyond one"}};
-
-std::optional<double> value_along(const CellView& cell, std::string_view key) {
-  if (key == "size") return static_cast<double>(cell.size);
-  if (key == "pairs") return static_cast<double>(cell.pairs);
-  for (const auto& [name, value] : cell.more) {
-    if (name == key) return value;
-  }
-  return std::nullopt;
-}
-
-// All that sets a cell apart but one dimension, as text.
-std::string rest_of(const CellView& cell, std::string_view without) {
-  std::string out;
-  const auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
-  if (without != "size") add(counted(cell.size, "byte"));
-  if (without != "pairs") add(counted(cell.pairs, "pair"));
-  for (const auto& [key, value] : cell.more) {
-    if (key != without) add(fmt::format("{} {:g}", key == "offered_per_s" ? "offered a second" : key, value));
-  }
-  return out;
-}
-
-Series series_of(const std::vector<const CellView*>& cells, const Contestant& who, const char* metric,
-                 std::string_view along) {
-  Series series{.name = who.name, .look = look_of(who)};
-  for (const CellView* cell : cells) {
-    for (const Row& row : cell->rows) {
-      if (row.contestant != who.number || row.path != who.path || row.wait != who.wait) continue;
-      const Json* entry = row.metric(metric);
-      const auto mean = row.mean(metric);
-      const auto x = value_along(*cell, along);
-      if (entry == nullptr || !mean || !x) continue;
-      series.points.push_back({*x, *mean, find_number(*entry, "ci_low"), find_number(*entry, "ci_high"),
-                               false,
-                               fmt::format("{}: {} at {}", who.name, short_number(*mean), count_label(*x))});
-    }
-  }
-  std::sort(series.points.begin(), series.points.end(),
-            [](const Point& a, const Point& b) { return a.x < b.x; });
-  return series;
-}
-
-// Logarithmic where the largest is many times the smallest, so that neither end is a flat line.
-Axis axis_for(std::string label, const std::vector<Series>& series) {
-  constexpr double kWide = 15;
-  Range range;
-  for (const Series& one : series) {
-    for (const Point& point : one.points) range.add(point.y);
-  }
-  if (!range.empty && range.low > 0 && range.high / range.low > kWide)
-    return {std::move(label), Scale::log10};
-  return {std::move(label), Scale::linear, true};
-}
-
-Panel sweep_panel(const Source& source, const std::vector<const CellView*>& cells, const char* metric,
-                  std::string_view along) {
-  Panel panel;
-  for (const Contestant& who : source.contestants.all()) {
-    Series series = series_of(cells, who, metric, along);
-    if (!series.points.empty()) panel.series.push_back(std::move(series));
-  }
-  return panel;
-}
-
-void add_sweep(const Source& source, const std::vector<const CellView*>& cells, const Dimension& dimension,
-               std::vector<Chart>& charts) {
-  const CellView& first = *cells.front();
-  const std::string rest = rest_of(first, dimension.key);
-  Chart chart;
-  chart.id = chart_id({first.workload, "by", dimension.key, rest});
-  chart.section = Section::sizes;
-  chart.title = fmt::format("{}: rate and processor time by {}, {}", first.workload, dimension.label, rest);
-  chart.caption = "Means over the runs with their intervals.";
-  std::set<double> at;
-  for (const CellView* cell : cells) at.insert(*value_along(*cell, dimension.key));
-  const bool positive = *at.begin() > 0;
-  chart.x = {dimension.label, positive ? Scale::log2 : Scale::linear, false, {at.begin(), at.end()}};
-  const std::string main(main_metric(first.workload));
-  Panel rates = sweep_panel(source, cells, main.c_str(), dimension.key);
-  Panel demands = sweep_panel(source, cells, "service_demand_own_us", dimension.key);
-  rates.y = axis_for(rate_label(first), rates.series);
-  demands.y = axis_for(demand_label(first), demands.series);
-  if (!rates.series.empty()) chart.panels.push_back(std::move(rates));
-  if (!demands.series.empty()) chart.panels.push_back(std::move(demands));
-  if (!chart.panels.empty()) charts.push_back(std::move(chart));
-}
-
 // "1.29 [1.01, 1.64]"
 std::string ratio_value(const Json& entry) {
   return ratio_number(get_number(entry, "ratio")) + " " + interval_of(entry, "[{}, {}]");
@@ -266,41 +171,10 @@ std::string demand_label(const CellView& cell) {
   return "processor time of both ends, \u00b5s a " + unit_of(cell);
 }
 
-std::vector<Family> families_of(const Source& source) {
-  std::map<std::string, std::size_t> known;
-  std::vector<Family> out;
-  for (const CellView& cell : source.cells) {
-    const std::string rest = rest_of(cell, "offered_per_s");
-    const auto [at, fresh] = known.try_emplace(cell.workload + " " + rest, out.size());
-    if (fresh) out.push_back({&cell, rest, {}});
-    auto& blocks = out[at->second].blocks;
-    for (const Json* block : cell.blocks) {
-      if (std::find(blocks.begin(), blocks.end(), block) == blocks.end()) blocks.push_back(block);
-    }
-  }
-  return out;
-}
-
 void add_ratio_charts(const Source& source, std::vector<Chart>& charts) {
   // All rates first: they are what most readers look for.
   for (std::size_t which = 0; which < 3; ++which) {
     for (const std::string& workload : workloads_of(source)) add_ratio_chart(source, workload, which, charts);
-  }
-}
-
-void add_size_charts(const Source& source, std::vector<Chart>& charts) {
-  for (const Dimension& dimension : kDimensions) {
-    std::map<std::string, std::vector<const CellView*>> groups;
-    std::vector<std::string> order;
-    for (const CellView& cell : source.cells) {
-      if (!value_along(cell, dimension.key)) continue;
-      const std::string key = cell.workload + " " + rest_of(cell, dimension.key);
-      if (!groups.contains(key)) order.push_back(key);
-      groups[key].push_back(&cell);
-    }
-    for (const std::string& key : order) {
-      if (groups[key].size() >= 2) add_sweep(source, groups[key], dimension, charts);
-    }
   }
 }
 

@@ -33,6 +33,8 @@ void add_timeline_charts(const Source& source, std::vector<Chart>& charts);
 void add_run_charts(const Source& source, std::vector<Chart>& charts);
 
 inline Look look_of(const Contestant& who) { return {who.path_index, who.wait_index}; }
+// All that sets a cell apart but one dimension, as text.
+std::string rest_of(const CellView& cell, std::string_view without);
 // Letters, digits, '-' and '_' of the parts, joined by '-'.
 std::string chart_id(std::initializer_list<std::string_view> parts);
 // "transactions a second", "received, bit/s": the label of the main metric's axis.

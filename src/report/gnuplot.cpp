@@ -244,6 +244,10 @@ std::string panels_of(const Chart& chart, const Layout& layout) {
     } else {
       out += rows_of(chart);
     }
+    if (panel.reference)
+      out += fmt::format(
+          "set arrow from graph 0, first {0} to graph 1, first {0} nohead dt \"- \" lc rgb \"#555555\"\n",
+          *panel.reference);
     const bool legend = last && legend_lines(chart) > 0;
     out += legend
                ? fmt::format(

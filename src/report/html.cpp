@@ -15,6 +15,7 @@ namespace netchannel::report {
 namespace {
 
 constexpr std::size_t kShownCharts = 8;  // of a section; the rest can be unfolded
+constexpr std::size_t kShownRows = 45;   // of a chart
 constexpr std::size_t kShownTables = 8;
 constexpr std::size_t kMostEmbedded = 4 << 20;  // bytes of JSON inside the page
 
@@ -115,17 +116,20 @@ std::string introduction(Section section) {
 }
 
 std::string figures(const std::vector<Chart>& charts, Section wanted) {
-  std::vector<std::string> all;
-  for (const Chart& chart : charts) {
-    if (chart.section == wanted) all.push_back(figure(chart));
-  }
   std::string shown, hidden;
-  for (std::size_t i = 0; i < all.size(); ++i) (i < kShownCharts ? shown : hidden) += all[i];
-  if (shown.empty()) return "";
-  std::string out = introduction(wanted) + "<div class=\"figures\">\n" + shown + "</div>\n";
-  if (!hidden.empty())
-    out += folded(fmt::format("{} more", all.size() - kShownCharts),
-                  "<div class=\"figures\">\n" + hidden + "</div>\n");
+  std::size_t count = 0, folded_away = 0;
+  for (const Chart& chart : charts) {
+    if (chart.section != wanted) continue;
+    const bool small = chart.rows.size() <= kShownRows;
+    const bool show = small && count < kShownCharts;
+    (show ? count : folded_away) += 1;
+    (show ? shown : hidden) += figure(chart);
+  }
+  if (count + folded_away == 0) return "";
+  std::string out = introduction(wanted);
+  if (count > 0) out += "<div class=\"figures\">\n" + shown + "</div>\n";
+  if (folded_away > 0)
+    out += folded(fmt::format("{} more", folded_away), "<div class=\"figures\">\n" + hidden + "</div>\n");
   return out;
 }
 

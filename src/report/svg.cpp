@@ -184,6 +184,8 @@ double draw_panel(Drawing& drawing, const Chart& chart, const Panel& panel, doub
   draw_x_axis(drawing, x, chart.x, frame, last);
   drawing.line(frame.left, frame.bottom, frame.right, frame.bottom, "a");
   drawing.line(frame.left, frame.top, frame.left, frame.bottom, "a");
+  if (panel.reference)
+    drawing.line(frame.left, y.clamped(*panel.reference), frame.right, y.clamped(*panel.reference), "r");
   for (const Series& series : panel.series) draw_series(drawing, chart, panel, series, x, y);
   return frame.bottom + (last ? 36 : 10);
 }

@@ -83,21 +83,20 @@ std::string sentence_of_many(const Contest& contest, const Json& document) {
     return get_number(*a.entry, "ratio") < get_number(*b.entry, "ratio");
   };
   const auto [least, most] = std::minmax_element(contest.cases.begin(), contest.cases.end(), less);
-  const auto times = [&](std::string_view verdict) {
-    return std::count_if(contest.cases.begin(), contest.cases.end(),
-                         [&](const Case& one) { return get_text(*one.entry, "verdict") == verdict; });
-  };
-  std::string out = "against " + contest.baseline;
-  if (is_limit(contest.baseline)) out += ", the bare device";
-  out += fmt::format(": faster in {} of {} cases", times("faster"), contest.cases.size());
-  if (const auto slower = times("slower"); slower > 0) out += fmt::format(", slower in {}", slower);
-  if (const auto none = times("no difference shown"); none > 0)
-    out += fmt::format(", no difference shown in {}", none);
-  out += fmt::format("; from {} times the {} a second ({}) to {} times ({}).",
-                     ratio_number(get_number(*least->entry, "ratio")), rate_unit_of(*least->cell),
-                     shape_of(document, *least->cell), ratio_number(get_number(*most->entry, "ratio")),
-                     shape_of(document, *most->cell));
-  return out;
+  const std::string range = fmt::format(
+      "from {} times the {} a second ({}) to {} times ({})", ratio_number(get_number(*least->entry, "ratio")),
+      rate_unit_of(*least->cell), shape_of(document, *least->cell),
+      ratio_number(get_number(*most->entry, "ratio")), shape_of(document, *most->cell));
+  if (is_limit(contest.baseline)) return "against " + contest.baseline + ", the bare device: " + range + ".";
+  std::string verdicts;
+  for (const std::string_view verdict : {"faster", "slower", "no difference shown"}) {
+    const auto times = std::count_if(contest.cases.begin(), contest.cases.end(), [&](const Case& one) {
+      return get_text(*one.entry, "verdict") == verdict;
+    });
+    if (times > 0) verdicts += fmt::format("{}{} in {}", verdicts.empty() ? "" : ", ", verdict, times);
+  }
+  return fmt::format("against {}: {} of {} cases; {}.", contest.baseline, verdicts, contest.cases.size(),
+                     range);
 }
 
 std::string verdict_of(const Contest& contest) {

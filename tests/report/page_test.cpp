@@ -120,9 +120,9 @@ TEST(Page, OffersTheMeasurementItself) {
 
 TEST(Charts, ShowEachKindOfMeasurementAndOnlyWhatIsThere) {
   const auto ids = ids_of(everything());
-  for (const char* id :
-       {"udp_rr-ratios-rate_per_s", "tcp_stream-ratios-received_bps", "tcp_stream-by-size", "udp_rr-latency",
-        "curve-by-rate", "ndr-ndr", "timeline-over-time", "teleport-runs-rate_per_s"})
+  for (const char* id : {"udp_rr-ratios-rate_per_s", "tcp_stream-ratios-received_bps",
+                         "tcp_stream-ratios-by-size", "tcp_stream-by-size", "udp_rr-latency", "curve-by-rate",
+                         "ndr-ndr", "timeline-over-time", "teleport-runs-rate_per_s"})
     EXPECT_TRUE(some_starts_with(ids, id)) << id;
   Json one = empty_document();
   measure_into(one, "udp_rr", 1, 1000);
