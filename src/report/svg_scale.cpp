@@ -130,7 +130,7 @@ std::vector<Tick> Mapping::logarithmic_ticks(int most) const {
     if (found.size() <= static_cast<std::size_t>(most) || best.size() < 2) best = std::move(found);
   }
   // Within less than a factor of about two the steps of a ruler say more.
-  return best.size() >= 3 ? best : linear_ticks(std::max(3, most / 2));
+  return best.size() >= 3 ? best : linear_ticks(most);
 }
 
 std::vector<Tick> Mapping::ticks(int most) const {

@@ -35,6 +35,12 @@ bool some_starts_with(const std::vector<std::string>& all, std::string_view star
 
 TEST(Page, IsWellFormedNeedsNothingFromElsewhereAndNoTextsTouch) { expect_sound(everything()); }
 
+TEST(Page, ReadsWellInABrowserNarrowAndWideLightAndDark) {
+  const Checked checked = check_with("check_browser.py", "", page_of(everything()));
+  if (checked.status == 77) GTEST_SKIP() << checked.output;
+  EXPECT_EQ(checked.status, 0) << checked.output;
+}
+
 TEST(Page, IsSoundWhateverWasMeasured) {
   Json one_block = empty_document();
   one_block["blocks"].push_back(block_of("udp_rr", "xdp", "spin", 100000));
