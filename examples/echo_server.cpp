@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
   Host host = example::open_host(argc, argv, 4, "PATH DEVICE ADDRESS:PORT");
   const Endpoint local = example::endpoint(argv[3]);
   UdpSocket udp = example::must(host.udp(local), "cannot bind UDP");
-  TcpListener listener = example::must(host.listen(local), "cannot listen");
+  TcpListener listener = example::must(host.listen(udp.local()), "cannot listen");
   Poller& poller = host.poller();
   (void)example::must(poller.add(udp, kUdp).map([] { return 0; }), "poller");
   (void)example::must(poller.add(listener, kListener).map([] { return 0; }), "poller");

@@ -134,7 +134,7 @@ void add_bench(CLI::App& app, Chosen& chosen) {
       ->required()
       ->option_text("WORKLOAD");
   command->add_option("--to", given->to, "where serve runs")->required()->option_text("ADDR[:PORT]");
-  command->add_option("--path", given->path, "auto, kernel, kernel-batched, xdp, tap or raw")
+  command->add_option("--path", given->path, "auto, kernel, kernel-batched, xdp, bulk, local, tap or raw")
       ->option_text("P (auto)");
   command->add_option("--device", given->device, "the interface (xdp) or the TAP's name")->option_text("IF");
   command->add_option("--wait", given->wait, "block, spin or adaptive; the far end waits by its own")

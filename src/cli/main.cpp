@@ -23,10 +23,14 @@ std::string chosen_name(const CLI::App& app) {
   return name;
 }
 
+void give_version(CLI::App& app) {
+  app.set_version_flag("--version", "netchannel " + bench::version());
+  for (CLI::App* command : app.get_subcommands({})) give_version(*command);
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Packets from the driver's ring to the thread that uses them.", "netchannel");
   app.formatter(std::make_shared<cli::HelpFormatter>());
-  app.set_version_flag("--version", "netchannel " + bench::version());
   app.require_subcommand(1);
   app.footer("Example:\n  netchannel compare --preset demo\n\nEvery command has --help.");
   cli::Chosen chosen;
@@ -36,6 +40,7 @@ int run(int argc, char** argv) {
   cli::add_bench(app, chosen);
   cli::add_lab(app, chosen);
   cli::add_report(app, chosen);
+  give_version(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

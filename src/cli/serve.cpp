@@ -71,7 +71,7 @@ void add_serve(CLI::App& app, Chosen& chosen) {
   auto given = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(
       "serve", "The far end of bench; echo, discard and mirror services over UDP and TCP for any client.");
-  command->add_option("--path", given->path, "auto, kernel, kernel-batched, xdp, tap or raw")
+  command->add_option("--path", given->path, "auto, kernel, kernel-batched, xdp, bulk, local, tap or raw")
       ->option_text("P (auto)");
   command->add_option("--device", given->device, "the interface (xdp) or the TAP's name")->option_text("IF");
   command->add_option("--bind", given->bind, "serve this address only; may be given several times")

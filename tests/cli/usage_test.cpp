@@ -49,10 +49,13 @@ TEST(Help, ListsOnlyCommandsThatAreThere) {
     EXPECT_EQ(text.find(later), std::string::npos);
 }
 
-TEST(Version, IsPrinted) {
-  const Ran ran = run_program({"--version"});
-  EXPECT_EQ(ran.status, 0);
-  EXPECT_EQ(ran.output.find("netchannel "), 0u);
+TEST(Version, IsPrintedByEveryCommand) {
+  for (const auto& command : kCommands) {
+    const Ran ran = run_program(with(command, "--version"));
+    EXPECT_EQ(ran.status, 0) << name_of(command);
+    EXPECT_EQ(ran.output.find("netchannel "), 0u) << name_of(command);
+    EXPECT_EQ(lines_of(ran.output), 1u);
+  }
 }
 
 TEST(Usage, IsWrongInOneLineThatSaysWhatAndWhereToLook) {
