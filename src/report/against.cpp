@@ -39,7 +39,7 @@ std::string difference(const Json& entry) {
 
 // With its batch where the same path was measured with several.
 std::string name_of(const Json& entry, const std::vector<const Json*>& others) {
-  const std::string name = get_text(entry, "path") + " " + get_text(entry, "wait");
+  std::string name = get_text(entry, "path") + " " + get_text(entry, "wait");
   for (const Json* other : others) {
     if (get_text(*other, "path") + " " + get_text(*other, "wait") == name &&
         get_count(*other, "batch") != get_count(entry, "batch"))

@@ -26,7 +26,9 @@ void numbers(const Json& value, const std::string& name, int depth, const auto& 
   if (depth == kDeepest) return;
   if (value.is_object()) {
     for (const auto& [key, inner] : value.items()) {
-      if (key != "histogram") numbers(inner, name.empty() ? key : name + "." + key, depth + 1, each);
+      std::string full = name.empty() ? "" : name + ".";
+      full += key;
+      if (key != "histogram") numbers(inner, full, depth + 1, each);
     }
   }
   if (value.is_array()) {

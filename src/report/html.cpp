@@ -248,7 +248,7 @@ std::string list_of(const Json& object) {
 }
 
 std::string environment(const Json& document) {
-  std::string out, modes;
+  std::string out;
   constexpr std::array kParts = {std::pair{"machine", "Machine"}, std::pair{"tool", "Program"},
                                  std::pair{"config", "Options"}};
   for (const auto& [key, title] : kParts) {
